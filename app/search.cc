@@ -58,7 +58,9 @@ std::string option_text(const OptionValue& value) {
 // one for each of them.
 std::string name_of(const Found& found) {
   std::string parameters;
-  if (found.choice.described || schedule_of(found.choice).placement) {
+  const bool open =
+      !found.choice.program && (found.choice.described || schedule_of(found.choice).placement);
+  if (open) {
     for (const auto& [name, value] : found.choice.options) {
       parameters +=
           fmt::format("{}{} {}", parameters.empty() ? "" : ", ", name, option_text(value));
@@ -202,13 +204,13 @@ std::string offload_text(const Offload& offload, bool by_itself) {
 // The entry `schedule` that plans what was found, or takes its order from `csv`.
 std::string schedule_text(const Found& found, const std::string& csv, bool in_memory) {
   const ScheduleChoice& choice = found.choice;
-  const Schedule& schedule = schedule_of(choice);
   const Offload offload = choice.offload.value_or(Offload{});
   if (!csv.empty()) {
     const bool copies = found.program->copies() != nullptr;
     return copies ? fmt::format("{{csv: '{}', offload: {}}}", csv, offload_text(offload, false))
                   : fmt::format("{{csv: '{}'}}", csv);
   }
+  const Schedule& schedule = schedule_of(choice);
   std::string text =
       choice.described ? fmt::format("{{file: '{}'", schedule.file) : "{name: " + choice.name;
   if (schedule.max_chunks > 1) {
@@ -281,7 +283,7 @@ std::vector<Output> program_outputs(const SearchCommand& command, const CommandL
   }
   std::string csv;
   std::vector<Output> files;
-  if (best.refined || !copies) {
+  if (best.refined || !copies || best.choice.program) {
     const auto beside = std::filesystem::path(command.output).replace_extension(".csv");
     if (command.output == "-" || beside == command.output) {
       throw InputError(where,
@@ -301,7 +303,7 @@ std::vector<std::string> schedules_named(const SearchCommand& command, const Com
   std::vector<std::string> names;
   std::vector<std::string> valid = schedule_names();
   for (const ScheduleChoice& choice : scenario.schedules) {
-    if (choice.described) valid.push_back(choice.name);
+    if (choice.described || choice.program) valid.push_back(choice.name);
   }
   std::istringstream list(command.schedules);
   for (std::string name; std::getline(list, name, ',');) {

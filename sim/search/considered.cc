@@ -24,6 +24,7 @@ class Choices {
     }
     for (const ScheduleChoice& choice : scenario_.schedules) {
       if (choice.described && wanted(choice.name)) add_described(choice);
+      if (choice.program && wanted(choice.name)) add_program(choice);
     }
     refuse_too_many_passes();
     return std::move(result_);
@@ -61,6 +62,13 @@ class Choices {
       if (overlaps && !cost_known) choice.options["overlap"] = false;
       result_.families.push_back(variants(choice, schedule));
     }
+  }
+
+  // An order is what it is: no other number of chunks, and nothing offloaded or recomputed.
+  void add_program(const ScheduleChoice& order) {
+    ScheduleChoice choice = order;
+    choice.chunks = order.program->shape().chunks;
+    result_.families.push_back({choice});
   }
 
   // With every choice of the parameters that it leaves open.
@@ -134,7 +142,7 @@ class Choices {
     double passes = 0;
     for (const auto& variants : result_.families) {
       for (const ScheduleChoice& choice : variants) {
-        const int times = schedule_of(choice).memory_limit ? options_.limits : 1;
+        const int times = takes_limit(choice) ? options_.limits : 1;
         passes += 2.0 * scenario_.parallel.pipeline * *choice.chunks * splits_of(choice) *
                   scenario_.batch.microbatches * times;
       }
@@ -152,6 +160,10 @@ class Choices {
 };
 
 }  // namespace
+
+bool takes_limit(const ScheduleChoice& choice) {
+  return !choice.program && schedule_of(choice).memory_limit;
+}
 
 Considered families_considered(const Scenario& scenario, const SearchOptions& options) {
   return Choices(scenario, options).make();

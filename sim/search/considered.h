@@ -17,8 +17,12 @@ struct Considered {
   std::vector<std::string> left_out;  // "name: reason"
 };
 
+// Whether the choice's schedule plans within a limit; an order that was read is what it is.
+bool takes_limit(const ScheduleChoice& choice);
+
 // Registered and described schedules that are asked for, with every number of chunks and choice of
-// open parameters. InfeasibleError for more passes of all and their limits than `max_passes`.
+// open parameters, and the scenario's orders. InfeasibleError for more passes of all and their
+// limits than `max_passes`.
 Considered families_considered(const Scenario& scenario, const SearchOptions& options);
 
 // InfeasibleError for scenarios of which Search considers nothing.

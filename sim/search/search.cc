@@ -245,12 +245,15 @@ void Search::leave_out(std::string reason) {
 
 // Whether it is a family now.
 bool Search::add(const ScheduleChoice& choice, Faults& faults) {
-  const bool takes_limit = schedule_of(choice).memory_limit;
-  if (schedule_of(choice).default_splits > options_.max_splits) {
+  const bool splits = choice.program ? splits_of(choice) > options_.max_splits
+                                     : schedule_of(choice).default_splits > options_.max_splits;
+  if (splits) {
     leave_out(choice.name + ": splits microbatches along the sequence");
     return false;
   }
-  if (schedule_of(choice).copies() && !options_.offload) {
+  const bool copies =
+      choice.program ? choice.program->copies() != nullptr : schedule_of(choice).copies();
+  if (copies && !options_.offload) {
     leave_out(choice.name + ": copies activations to the host");
     return false;
   }
@@ -260,7 +263,7 @@ bool Search::add(const ScheduleChoice& choice, Faults& faults) {
     if (!add_family(choice, made)) return false;
     // An order is sought for one limit, and without what leaves: elsewhere it may be worse.
     const bool sought = order_ == MicrobatchOrder::kSearch || order_ == MicrobatchOrder::kDynaPipe;
-    const bool exact = !takes_limit && is_plain(choice);
+    const bool exact = !takes_limit(choice) && is_plain(choice);
     if (sought && !exact && made.problem.kind_of_unit != given.problem.kind_of_unit) {
       (void)add_family(choice, given);
     }
@@ -277,8 +280,9 @@ bool Search::add(const ScheduleChoice& choice, Faults& faults) {
 
 void Search::leave_out(const ScheduleChoice& choice, const std::string& reason) {
   const bool prefixed = reason.starts_with(choice.name + ": ");
-  const Schedule& schedule = schedule_of(choice);
-  const bool several = std::min(schedule.max_chunks, options_.max_chunks) > schedule.min_chunks;
+  const bool several =
+      !choice.program && std::min(schedule_of(choice).max_chunks, options_.max_chunks) >
+                             schedule_of(choice).min_chunks;
   leave_out(fmt::format("{}{}: {}", choice.name,
                         several ? fmt::format(" with {} chunks", *choice.chunks) : "",
                         prefixed ? reason.substr(reason.find(": ") + 2) : reason));
@@ -292,8 +296,7 @@ bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
     return false;
   }
   family.apart = apart(made);
-  const bool takes_limit = schedule_of(choice).memory_limit;
-  if (!takes_limit) {
+  if (!takes_limit(choice)) {
     family.fixed = measure(family, family.problem, make_program(choice, family.problem));
     if (is_beyond_bounds(*family.fixed->program, family.problem)) {
       leave_out(choice.name + ": its microbatches, which cost unequally, overtake each other");
@@ -301,7 +304,7 @@ bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
     }
     (void)has_room(*family.fixed);
   }
-  if (takes_limit && is_plain(choice)) {
+  if (takes_limit(choice) && is_plain(choice)) {
     const Problem planning = for_planning(family.problem);
     const Bytes all = planning.shape.microbatches * planning.device_activation();
     family.rungs = std::make_shared<Rungs>(rungs_below(planning, all));

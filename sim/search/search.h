@@ -1,7 +1,8 @@
 // The schedule with the least iteration time under a limit on activation memory: the longest span
 // of a device where iterations overlap (optimizer.sync: post_validation), else the makespan. Among
 // every registered family, the scenario's described schedules with every choice of their free
-// parameters, and what refinement makes of the best of them, with a lower bound and the gap.
+// parameters, its orders, and what refinement makes of the best of them, with a lower bound and the
+// gap.
 //
 // Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
 // refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
