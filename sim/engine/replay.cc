@@ -1,8 +1,11 @@
+#include "sim/core/stop.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/ready.h"
 
 namespace pipesim {
 namespace {
+
+constexpr size_t kBetweenStops = 1 << 16;  // less than a millisecond
 
 class ReplayEngine final : public Engine {
  public:
@@ -33,6 +36,7 @@ class ReplayEngine final : public Engine {
     double* end = timeline.end.data();
     const size_t tasks = graph.size();
     for (size_t task = 0; task < tasks; ++task) {
+      if (task % kBetweenStops == 0) check_stop();
       OneLane ready;
       ready_after(rows, task, end, ready);
       start[task] = ready[0];

@@ -20,6 +20,7 @@
 
 #include "sim/core/error.h"
 #include "sim/core/grid.h"
+#include "sim/core/stop.h"
 #include "sim/execution/copy_walk.h"
 #include "sim/execution/joins.h"
 #include "sim/pipeline/dependencies.h"
@@ -111,6 +112,7 @@ class Walker {
     size_t length = capacity;
     tail_ = 0;
     while (length > 0) {
+      check_stop();
       const int device = queue_[head];
       head = (head + 1) % capacity;
       --length;

@@ -10,6 +10,7 @@
 
 #include "sim/core/error.h"
 #include "sim/core/grid.h"
+#include "sim/core/stop.h"
 #include "sim/core/text.h"
 #include "sim/pipeline/dependencies.h"
 #include "sim/planning/room.h"
@@ -68,6 +69,7 @@ class ListScheduler {
 
   Program run() {
     while (!events_.empty()) {
+      check_stop();
       const auto [time, device] = events_.top();
       events_.pop();
       now_ = time;

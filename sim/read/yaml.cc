@@ -300,7 +300,14 @@ void YamlSource::apply(const Override& replacement) {
   const Location& where = replacement.where;
   const YAML::Node value = load_yaml(replacement.value, [&](const YAML::Mark&) { return where; });
   const auto parts = split(replacement.path, '.');
-  root_ = Replacing(value, replacement).in(root_, parts);
+  root_.reset(Replacing(value, replacement).in(root_, parts));
+}
+
+YamlSource YamlSource::with(std::vector<Override> overrides) const {
+  YamlSource changed = *this;
+  changed.overrides_ = std::move(overrides);
+  for (const Override& replacement : changed.overrides_) changed.apply(replacement);
+  return changed;
 }
 
 YamlValue YamlSource::root() const { return {*this, root_, ""}; }

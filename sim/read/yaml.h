@@ -47,6 +47,10 @@ class YamlSource {
   static YamlSource from_file(const std::string& path, const Location& asked,
                               std::vector<Override> overrides = {});
 
+  // The same text with other values over it. Both tie their memory together: what is made of one
+  // text is freed when all of it is.
+  [[nodiscard]] YamlSource with(std::vector<Override> overrides) const;
+
   [[nodiscard]] YamlValue root() const;
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }

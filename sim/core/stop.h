@@ -1,0 +1,37 @@
+// Long work that ends early where someone who waits for it asks: the loops that take seconds call
+// check_stop(), which throws Stopped on a thread with a StopOn that is set.
+#pragma once
+
+#include <atomic>
+#include <exception>
+
+namespace pipesim {
+
+class Stopped : public std::exception {
+ public:
+  [[nodiscard]] const char* what() const noexcept override { return "stopped"; }
+};
+
+// While one lives, its thread stops once `asked` is true; the last one made counts.
+class StopOn {
+ public:
+  explicit StopOn(const std::atomic<bool>& asked) : before_(current_) { current_ = &asked; }
+  StopOn(const StopOn&) = delete;
+  StopOn& operator=(const StopOn&) = delete;
+  ~StopOn() { current_ = before_; }
+
+  static bool is_asked() {
+    return current_ != nullptr && current_->load(std::memory_order_relaxed);
+  }
+
+ private:
+  static inline thread_local const std::atomic<bool>* current_ = nullptr;
+  const std::atomic<bool>* before_;
+};
+
+// Costs a nanosecond or two.
+inline void check_stop() {
+  if (StopOn::is_asked()) throw Stopped();
+}
+
+}  // namespace pipesim
