@@ -45,5 +45,9 @@ install(FILES ${made}/pipesim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(PIPESIM_TESTS)
   add_test(NAME Package.InstallsMovesAndBuildsOthers
            COMMAND ${PROJECT_SOURCE_DIR}/tests/package/test_package ${PROJECT_BINARY_DIR})
-  set_tests_properties(Package.InstallsMovesAndBuildsOthers PROPERTIES LABELS package)
+  add_test(NAME Package.DebianAndTarball
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/package/test_packages ${PROJECT_BINARY_DIR})
+  add_test(NAME Package.ListsNameEveryLibrary COMMAND ${PROJECT_SOURCE_DIR}/tests/package/check_lists)
+  set_tests_properties(Package.InstallsMovesAndBuildsOthers Package.DebianAndTarball Package.ListsNameEveryLibrary
+                       PROPERTIES LABELS package)
 endif()

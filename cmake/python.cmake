@@ -42,13 +42,12 @@ target_link_options(pipesim_python PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(pipesim_python PROPERTIES OUTPUT_NAME _pipesim
                                                 LIBRARY_OUTPUT_DIRECTORY ${package})
 
-# `pip install .` (setup.py) installs this component as the folder of the package, which has the data that
-# the module reads below itself.
+# `pip install .` (setup.py) installs this component as the folder of the package: the module, the program, and
+# below both the data that they read.
 set(to COMPONENT python EXCLUDE_FROM_ALL)
 install(TARGETS pipesim_python LIBRARY DESTINATION . ${to})
-install(DIRECTORY models/catalog DESTINATION share/pipesim ${to})
-install(DIRECTORY validate/papers DESTINATION share/pipesim ${to}
-        FILES_MATCHING PATTERN "*.yaml" PATTERN "where_from.md")
+install(TARGETS pipesim RUNTIME DESTINATION bin ${to})
+pipesim_install_data(share/pipesim ${to})
 if(TARGET pipesim_simgrid)
   install(TARGETS pipesim_simgrid LIBRARY DESTINATION lib/pipesim ${to})
 endif()

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
@@ -42,6 +43,11 @@ def output(*arguments: Union[str, "os.PathLike[str]"]) -> str:
     if code != 0:
         raise InfeasibleError(error.strip())
     return said
+
+
+def main() -> None:
+    """The command `pipesim` of an installed package."""
+    os.execv(path(), ["pipesim", *sys.argv[1:]])
 
 
 class Imported:
