@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/case/case.h"
+#include "sim/core/stop.h"
 #include "sim/read/yaml.h"
 #include "sim/report/json/document.h"
 #include "sim/report/metrics/row.h"
@@ -53,10 +54,14 @@ inline void check_signals() {
 
 // Runs `work` on a thread of its own and calls `tick` some ten times a second and once at the end,
 // so that Python is heard meanwhile. `stop` is set when the tick or a signal raises; work that asks
-// for it ends early then. Call it with the GIL, which `work` does without.
+// for it, or comes to check_stop(), ends early then. Call it with the GIL, which `work` does
+// without.
 template <class Work>
 auto heard_by_python(std::atomic<bool>& stop, Work work, const std::function<void()>& tick) {
-  auto running = std::async(std::launch::async, std::move(work));
+  auto running = std::async(std::launch::async, [&stop, work = std::move(work)]() mutable {
+    const StopOn stopping(stop);
+    return work();
+  });
   const auto ended = [&running] {
     constexpr std::chrono::milliseconds kBetween(100);
     const py::gil_scoped_release released;

@@ -14,10 +14,25 @@
 namespace pipesim {
 namespace {
 
-// `name`: of the file, beside which others stand that the text names.
-SharedScenario read_text(const std::string& name, const std::string& text, const Changes& changes) {
-  return std::make_shared<Scenario>(read_scenario(YamlSource(name, text, overrides_of(changes))));
-}
+// A text that is read again and again with other values. It is parsed anew once in a while, since
+// everything made of one parsed text stays in memory with it.
+class ScenarioText {
+ public:
+  // `name`: of the file, beside which others stand that the text names.
+  ScenarioText(std::string name, std::string text)
+      : name_(std::move(name)), text_(std::move(text)) {}
+
+  SharedScenario read(const Changes& changes) {
+    constexpr int kReadings = 100;
+    if (readings_++ % kReadings == 0) parsed_.emplace(name_, text_);
+    return std::make_shared<Scenario>(read_scenario(parsed_->with(overrides_of(changes))));
+  }
+
+ private:
+  std::string name_, text_;
+  std::optional<YamlSource> parsed_;
+  int readings_ = 0;
+};
 
 // A schedule that Python made: its name, and where it stands.
 struct Made {
@@ -136,7 +151,9 @@ void bind_scenario(py::module_& module) {
         return read_input(path, {path, 0, 0, ""});
       },
       py::arg("path"));
-  module.def("read_text", read_text, py::arg("name"), py::arg("text"), py::arg("changes"));
+  py::class_<ScenarioText, std::shared_ptr<ScenarioText>>(module, "ScenarioText")
+      .def(py::init<std::string, std::string>(), py::arg("name"), py::arg("text"))
+      .def("read", &ScenarioText::read, py::arg("changes"));
   module.def("quantity", quantity, py::arg("text"));
   module.def("with_passes", with_passes, py::arg("scenario"), py::arg("index"), py::arg("made"),
              py::arg("chunks"), py::arg("rows"));

@@ -43,7 +43,7 @@ py::dict dict_of(const SearchResult& result, Bytes unit) {
 void check_names(const std::vector<std::string>& names, const Scenario& scenario) {
   std::vector<std::string> valid = schedule_names();
   for (const ScheduleChoice& choice : scenario.schedules) {
-    if (choice.described) valid.push_back(choice.name);
+    if (choice.described || choice.program) valid.push_back(choice.name);
   }
   for (const std::string& name : names) {
     if (std::ranges::find(valid, name) != valid.end()) continue;

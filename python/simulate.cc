@@ -136,10 +136,12 @@ class Comparison {
   std::mutex busy_;  // of what is simulated in full
 };
 
-std::string svg_of(const Answer& answer) {
+// `pixels`: of the time axis; without them as many as numbers in boxes need.
+std::string svg_of(const Answer& answer, std::optional<double> pixels) {
+  SvgOptions options{.name = answer.made.choice.name, .bytes = knows_memory(*answer.made.scenario)};
+  if (pixels) options.axis = {axis_of(answer.result).seconds, *pixels};
   std::ostringstream out;
-  write_svg(out, answer.made, answer.result,
-            {.name = answer.made.choice.name, .bytes = knows_memory(*answer.made.scenario)});
+  write_svg(out, answer.made, answer.result, options);
   return std::move(out).str();
 }
 
@@ -185,7 +187,7 @@ void bind_simulate(py::module_& module) {
              return tasks_of({answer, &answer->result});
            })
       .def("json", json_of, py::call_guard<py::gil_scoped_release>())
-      .def("svg", svg_of, py::call_guard<py::gil_scoped_release>());
+      .def("svg", svg_of, py::arg("pixels") = py::none(), py::call_guard<py::gil_scoped_release>());
   py::class_<Comparison>(module, "Comparison")
       .def(py::init([](const SharedScenario& scenario) {
              return std::make_unique<Comparison>(scenario);

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from . import _pipesim, _program
+from . import _drawings, _pipesim, _program
 from ._rows import Document, Row, Rows
 from ._scenario import Scenario, Source, read
 from ._search import Order
@@ -45,7 +45,7 @@ class Orders(Row):
         return Orders.__new__, (Orders,), self.__dict__
 
     def _repr_html_(self) -> str:
-        return f"<figure style='overflow-x:auto'>{self.svg}</figure>"
+        return _drawings.inline(self.svg)
 
     def __repr__(self) -> str:
         return self.text.rstrip("\n")

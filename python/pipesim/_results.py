@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional, Union, overload
 
-from . import _pipesim, _tables
+from . import _drawings, _pipesim, _tables
 from ._errors import Error
 from ._metrics import RunMetrics
 from ._rows import Row
@@ -17,8 +17,9 @@ from ._scenario import Scenario, Source, read
 TASK_KINDS = ("compute", "transfer", "collective", "optimizer", "barrier", "copy_out", "copy_in")
 PASS_KINDS = ("F", "B", "W", "BW", "FB", "R", "S", "T", "IF", "IB")
 
-# A notebook draws what has no more tasks by itself.
+# A notebook draws what has no more tasks by itself, on a time axis of so many pixels.
 _DRAWN_TASKS = 20_000
+_PIXELS = 820.0
 
 
 def _array(column: _pipesim.Column) -> Any:
@@ -271,7 +272,7 @@ class Comparison(Sequence[Result]):
     def _figure(self, index: int) -> str:
         if self._numbers_only or self._line(index)["tasks"] > _DRAWN_TASKS:
             return ""
-        return f"<figure style='margin:8px 0;overflow-x:auto'>{self._whole(index).svg()}</figure>"
+        return _drawings.inline(self._whole(index).svg(_PIXELS))
 
     # Results are not kept: they refer to this, and a circle would hold large memory until Python looks for circles.
     def _all(self) -> list[Result]:

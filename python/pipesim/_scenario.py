@@ -58,12 +58,14 @@ class Scenario:
     """
 
     def __init__(self, name: str, text: str, changes: Sequence[tuple[str, str]] = (),
-                 made: Mapping[int, _schedules.Schedule] | None = None) -> None:
+                 made: Mapping[int, _schedules.Schedule] | None = None,
+                 parsed: Optional[_pipesim.ScenarioText] = None) -> None:
         self._name = name
         self._text = text
         self._changes = list(changes)
         self._made = dict(made or {})
-        self._read = _pipesim.read_text(name, text, self._changes)
+        self._parsed = parsed or _pipesim.ScenarioText(name, text)  # shared by all that replace makes of it
+        self._read = self._parsed.read(self._changes)
         for index, each in self._made.items():
             self._read = _schedules.insert(self._read, index, each)
 
@@ -155,7 +157,14 @@ class Scenario:
         made = self._made
         if "schedule" in given:
             given["schedule"], made = _without_functions(given["schedule"])
-        return Scenario(self._name, self._text, _over(self._changes, texts_of(given)), made)
+        return Scenario(self._name, self._text, _over(self._changes, texts_of(given)), made, self._parsed)
+
+    def set(self, setting: Mapping[str, Any]) -> Scenario:
+        """The same with other values by dotted keys; "schedule.NAME" is an argument of its own schedules' functions."""
+        own = {key.partition(".")[2]: value for key, value in setting.items() if self._made and key.startswith("schedule.")}
+        rest = {key: value for key, value in setting.items() if key.partition(".")[2] not in own}
+        made = {index: each.using(**own) for index, each in self._made.items()} if own else self._made
+        return Scenario(self._name, self._text, _over(self._changes, texts_of(changes_of(rest, {}))), made, self._parsed)
 
     def simulate(self, *, numbers_only: bool = False) -> Comparison:
         """`pipesim.simulate` of this scenario."""
@@ -266,7 +275,7 @@ def text_and_changes(source: Source, given: dict[str, Any]) -> tuple[str, str, d
     if isinstance(source, Mapping):
         return "<dict>", _yaml.block(source), made
     if isinstance(source, Scenario):
-        return source._name, source._text, made or source._made
+        return source._name, source._text, made if "schedule" in given else source._made
     path = os.fspath(source)
     return path, _pipesim.input_text(path), made
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import linecache
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, overload
 
 from . import _pipesim, _yaml
 from ._errors import InputError
@@ -17,17 +17,40 @@ _BLOCK_KEYS = {"placement", "period", "block"}
 class Schedule:
     """A schedule that Python makes; ``schedule`` builds one."""
 
-    def __init__(self, make: Any, name: str, chunks: int, description: Mapping[str, Any]) -> None:
+    def __init__(self, make: Any, name: str, chunks: int, description: Mapping[str, Any],
+                 parameters: Mapping[str, Any] | None = None) -> None:
         self.make = make
         self.name = name
         self.chunks = chunks
         self.description = dict(description)
+        self.parameters = dict(parameters or {})
 
     def __call__(self, devices: int, microbatches: int) -> Any:
-        return self.make(devices, microbatches) if callable(self.make) else self.make
+        return self.make(devices, microbatches, **self.parameters) if callable(self.make) else self.make
+
+    def using(self, **parameters: Any) -> Schedule:
+        """The same schedule whose function is called with these arguments beside p and m."""
+        return Schedule(self.make, self.name, self.chunks, self.description, {**self.parameters, **parameters})
 
     def __repr__(self) -> str:
-        return f"<pipesim.Schedule {self.name}>"
+        given = "".join(f" {name}={value!r}" for name, value in self.parameters.items())
+        return f"<pipesim.Schedule {self.name}{given}>"
+
+
+class Decorator(Protocol):
+    """Makes a schedule of the function below it."""
+
+    def __call__(self, make: Callable[..., Any], /) -> Schedule: ...
+
+
+@overload
+def schedule(make: Callable[..., Any] | Sequence[Any], *, name: str | None = None, chunks: int = 1,
+             **description: Any) -> Schedule: ...
+@overload
+def schedule(make: None = None, *, block: Sequence[Mapping[str, Any]], name: str | None = None, chunks: int = 1,
+             **description: Any) -> Schedule: ...
+@overload
+def schedule(make: None = None, *, name: str | None = None, chunks: int = 1, **description: Any) -> Decorator: ...
 
 
 def schedule(make: Any = None, *, name: str | None = None, chunks: int = 1, **description: Any) -> Any:
@@ -53,6 +76,7 @@ def schedule(make: Any = None, *, name: str | None = None, chunks: int = 1, **de
             yield {"pass": "F", "stage": "s", "at": "s"}
             yield {"pass": "BW", "stage": "s", "at": "3*p - 2 - 2*s"}
 
+    A function may take more than p and m: ``mine.using(ahead=2)`` sets it, as does a sweep over "schedule.ahead".
     Mistakes are refused as those of files: InputError says device (line) and pass (column).
     """
     if make is None and "block" not in description:
@@ -105,7 +129,7 @@ def pickled(made: Schedule, devices: int, microbatches: int) -> Schedule:
         return made
     except (pickle.PicklingError, AttributeError, TypeError):
         result = [list(each) if not isinstance(each, (str, Mapping)) else each for each in made(devices, microbatches)]
-        return Schedule(result, made.name, made.chunks, made.description)
+        return Schedule(result, made.name, made.chunks, made.description, made.parameters)
 
 
 def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> _pipesim.Scenario:
@@ -120,5 +144,21 @@ def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> _pipesim.
         return _pipesim.with_description(scenario, index, place, text)
     if any(isinstance(each, str) for each in lists):
         raise InputError(f"<{made.name}>: expected a list of passes per device, not one list", f"<{made.name}>")
-    rows = "\n".join(", ".join(_pass(made, each) for each in of_device) or "," for of_device in lists)
-    return _pipesim.with_passes(scenario, index, place, made.chunks, rows)
+    cells = [[_pass(made, each) for each in of_device] for of_device in lists]
+    try:
+        return _pipesim.with_passes(scenario, index, place, made.chunks, "\n".join(", ".join(row) or "," for row in cells))
+    except InputError as error:
+        raise _as_written(error, made, lists, cells) from None
+
+
+def _as_written(error: InputError, made: Schedule, lists: Sequence[Any], cells: Sequence[Sequence[str]]) -> InputError:
+    """The error with the pass as its function wrote it, where that was no text."""
+    if error.file != f"<{made.name}>" or not 0 < error.line <= len(cells):
+        return error
+    end = 0
+    for written, cell in zip(lists[error.line - 1], cells[error.line - 1]):
+        end += len(cell) + 2
+        if error.column < end:
+            quoted = "" if isinstance(written, str) else f"\n  written as {written!r}"
+            return InputError(f"{error}{quoted}", error.file, error.line, error.column, error.text)
+    return error

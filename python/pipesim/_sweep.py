@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import itertools
 import json
 import os
 import shutil
@@ -10,10 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
 from . import _pipesim, _tables, _yaml
-from ._errors import InputError
+from ._errors import Error, InputError
 from ._metrics import RunMetrics
 from ._rows import Row
-from ._scenario import Source, _over, changes_of, text_and_changes, texts_of
+from ._scenario import Scenario, Source, _over, changes_of, read, text_and_changes, texts_of
+
+_CHOICE = ("schedule", "options", "recompute", "offload", "memory_limit")
+_METRICS = [name for name in _tables.METRICS if name in vars(RunMetrics)]
 
 
 def _value(text: str) -> Any:
@@ -132,6 +137,73 @@ class Sweep(Iterator[Point]):
         return f"<pipesim.Sweep of {self.points} points over {', '.join(self.keys)}>"
 
 
+class OwnSweep(Sweep):
+    """A sweep of schedules that Python makes: every point calls their functions, on threads of this process."""
+
+    def __init__(self, scenario: Scenario, grid: Mapping[str, Sequence[Any]], threads: int,
+                 progress: Optional[Callable[[dict[str, Any]], Any]]) -> None:
+        self._own = None
+        self._running = None
+        self._progress = progress
+        self.keys = list(grid)
+        self._columns = self.keys
+        self._schedules = scenario.schedules
+        settings = list(itertools.product(*grid.values()))
+        self.points = len(settings) * len(self._schedules)
+        self._scenario = scenario
+        self._done: list[Point] = []
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads)
+        self._ahead = [self._pool.submit(self._points_of, number, values) for number, values in enumerate(settings)]
+        self._ready: list[Point] = []
+
+    def _points_of(self, number: int, values: Sequence[Any]) -> list[Point]:
+        """Those of a setting: the schedules that can be met, then the others."""
+        setting = dict(zip(self.keys, values))
+        shown = {key: value if isinstance(value, (int, float)) else str(value) for key, value in setting.items()}
+        lines: list[dict[str, Any]]
+        try:
+            comparison = self._scenario.set(setting).simulate(numbers_only=True)
+            lines = [{**comparison._line(index), "reason": None} for index in range(len(comparison))]
+            lines += [{"schedule": label, "reason": reason} for label, reason in comparison.refused]
+        except Error as error:
+            lines = [{"schedule": name, "reason": str(error)} for name in self._schedules]
+        first = number * len(self._schedules)
+        return [Point({"point": first + index, **shown, **{name: line.get(name) for name in (*_CHOICE, *_METRICS)},
+                       "reason": line["reason"]}) for index, line in enumerate(lines)]
+
+    def close(self) -> None:
+        """Ends the sweep after the points at work."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def __next__(self) -> Point:
+        while not self._ready:
+            if not self._ahead:
+                self.close()
+                raise StopIteration
+            self._ready = self._ahead.pop(0).result()
+        self._done.append(self._ready.pop(0))
+        if self._progress is not None:
+            self._progress(self.progress)
+        return self._done[-1]
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """As of any sweep."""
+        done = len(self._done)
+        return {"points": self.points, "before": 0, "evaluated": done, "share": done / self.points}
+
+    @property
+    def json(self) -> str:
+        """A sweep of functions has no document: no command could make it."""
+        raise Error("a sweep of schedules made in Python has no document: take rows() or to_pandas()")
+
+    def rows(self) -> list[Point]:
+        """All points in their order; waits for what is left."""
+        for _ in self:
+            pass
+        return self._done
+
+
 def sweep(source: Source, changes: Mapping[str, Any] | None = None, /, *,
           grid: Optional[Mapping[str, Sequence[Any]]] = None,
           folder: Union[str, os.PathLike[str], None] = None, processes: Optional[int] = None,
@@ -147,12 +219,17 @@ def sweep(source: Source, changes: Mapping[str, Any] | None = None, /, *,
     stored in the folder. Processes are forked by the call.
     """
     given = changes_of(changes, keywords)
-    name, text, made = text_and_changes(source, given)
+    if grid is None and isinstance(source, Mapping) and "grid" in (source.get("sweep") or {}):
+        grid = source["sweep"]["grid"]
+        source = {key: value for key, value in source.items() if key != "sweep"}
+    name, text, made = text_and_changes(source, dict(given))
+    if made:
+        if grid is None or folder is not None:
+            raise InputError("a schedule made in Python is swept over a grid, without a folder: the function is called "
+                             "for every point", "<sweep>")
+        return OwnSweep(read(source, given), grid, processes or os.cpu_count() or 1, progress)
     if grid is not None:
         text = f"{text.rstrip()}\nsweep: {_yaml.flow({'grid': grid}, 'sweep')}\n"
-    if made:
-        raise InputError("schedule: a schedule made in Python cannot be swept: describe it in a file, "
-                         "or call simulate for every setting", "<dict>")
     before = getattr(source, "changes", [])
     described = _pipesim.sweep_of_text(name, text, _over(before, texts_of(given)))
     place = None if folder is None else os.fspath(folder)

@@ -58,6 +58,62 @@ class Functions(unittest.TestCase):
         self.assertEqual(len(pipesim.simulate(small(schedule=pipesim.schedule(passes, chunks=2), cost=cost))), 1)
 
 
+def late(p, m, ahead=0):
+    """1F1B with so many more microbatches in flight."""
+    for device in range(p):
+        first = min(p - device + ahead, m)
+        order = [f"{device}F{i}" for i in range(first)]
+        for i in range(m):
+            order += [f"{device}BW{i}"] + ([f"{device}F{i + first}"] if i + first < m else [])
+        yield order
+
+
+class Everywhere(unittest.TestCase):
+    """A schedule of one's own goes wherever a registered one goes."""
+
+    def test_is_swept_with_its_arguments(self):
+        sweep = pipesim.sweep(small(schedule=[late, "1f1b"]), grid={"schedule.ahead": [0, 1, 2],
+                                                                    "batch.num_microbatches": [4, 8]})
+        self.assertEqual((len(sweep), len(list(sweep))), (12, 12))
+        frame = sweep.to_pandas()
+        own = frame[frame.schedule == "late"]
+        for ahead, m, seconds in zip(own["schedule.ahead"], own["batch.num_microbatches"], own.iteration_seconds):
+            asked = small(schedule=pipesim.schedule(late).using(ahead=ahead), batch={"num_microbatches": m})
+            self.assertEqual(pipesim.simulate(asked)[0].iteration_seconds, seconds)
+        self.assertEqual(frame.iteration_seconds.dtype, "float64")
+        self.assertEqual(set(pipesim.METRICS) & set(frame.columns),
+                         set(pipesim.METRICS) & set(pipesim.simulate(small())[0]))
+
+    def test_has_points_that_are_refused_with_the_reason(self):
+        points = pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0, -9]}).rows()
+        self.assertIsNone(points[0].reason)
+        self.assertIsNone(points[1].iteration_seconds)
+        self.assertIn("deadlock", points[1].reason)
+
+    def test_is_a_candidate_of_a_search(self):
+        best = pipesim.simulate(small(schedule="zb-h1"))[0]
+        own = pipesim.schedule(best.passes, name="own")
+        found = pipesim.search(small(schedule=own), schedules=["own", "gpipe"], refine=False, memory_limit=2)
+        self.assertEqual(found.schedule, "own")
+        self.assertEqual(found.makespan_from_rest_seconds, best.makespan_from_rest_seconds)
+        with self.assertRaisesRegex(pipesim.InputError, "did you mean 'own'"):
+            pipesim.search(small(schedule=own), schedules=["owm"])
+
+    def test_is_never_better_than_what_a_search_answers(self):
+        passes = pipesim.search(small(), effort=1e5, memory_limit=2).passes
+        own = pipesim.schedule(passes, name="own")
+        self.assertLessEqual(pipesim.search(small(schedule=own), refine=False, memory_limit=2).makespan_from_rest_seconds,
+                             pipesim.simulate(small(schedule=own))[0].makespan_from_rest_seconds)
+
+    def test_is_compared_improved_exported_and_changed_by_hand(self):
+        own = pipesim.read(small(schedule=late))
+        self.assertEqual(own.compare(own.replace(schedule="1f1b")).a["order"], "late")
+        self.assertLessEqual(own.improve(effort=1e5).iteration_seconds, own.simulate()[0].iteration_seconds)
+        self.assertEqual(own.export(), own.replace(schedule="1f1b").export())
+        self.assertIn("late", own.workbench())
+        self.assertIn("late", own.report())
+
+
 class Refusals(unittest.TestCase):
     def check(self, error, file, line, column, message):
         self.assertIsInstance(error, pipesim.InputError)
@@ -69,6 +125,11 @@ class Refusals(unittest.TestCase):
             return [["0F0", "0X0"]]
 
         self.check(refusal(letters), "<letters>", 1, 7, "cell '0X0': expected F, B, W, BW or R after the stage")
+
+        def tuples(p, m):
+            return [[(0, "F", 0), (0, "X", 0)]]
+
+        self.check(refusal(tuples), "<tuples>", 1, 7, "written as (0, 'X', 0)")
 
         def twice(p, m):
             return [[f"{d}F{i}" for i in range(m)] + [f"{d}BW{i % 7}" for i in range(m)] for d in range(p)]

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -211,6 +212,22 @@ class Types(unittest.TestCase):
             self.skipTest("mypy is not installed")
         done = subprocess.run([mypy, "--strict", "--python-executable", sys.executable, "python/pipesim"],
                               cwd=SOURCE, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_hold_in_the_notebooks(self):
+        mypy = shutil.which("mypy")
+        if mypy is None:
+            self.skipTest("mypy is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            programs = []
+            for notebook in sorted((SOURCE / "docs" / "notebooks").glob("*.ipynb")):
+                run = [sys.executable, SOURCE / "tests" / "python" / "run_notebook.py", "--code", notebook]
+                code = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+                programs.append(os.path.join(folder, notebook.stem.replace("-", "_") + ".py"))
+                with open(programs[-1], "w", encoding="utf-8") as out:
+                    out.write(code)
+            done = subprocess.run([mypy, "--strict", "--python-executable", sys.executable, *programs], cwd=SOURCE,
+                                  env={**os.environ, "MYPYPATH": "python"}, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_come_with_the_package_and_everything_public_is_described(self):
