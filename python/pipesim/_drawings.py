@@ -15,7 +15,7 @@ def inline(svg: str) -> str:
     head, rules, body = re.split(r"<style>(.*?)</style>", svg, 1)
     light = "".join(f".{scope} {rule}}}" for rule in rules.split("}") if rule)
     dark = "".join(f".{scope} {rule}" for rule in _DARK)
-    night = "".join(f"[data-jp-theme-light=false] .{scope} {rule}" for rule in _DARK)
+    night = "".join(f":where([data-jp-theme-light=false]) .{scope} {rule}" for rule in _DARK)
     head = re.sub(r' width="[\d.]+" height="[\d.]+"', f' class="{scope}" style="width:100%;height:auto;min-width:560px"', head, 1)
     style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}{night}</style>"
     return f"<figure style='margin:8px 0;overflow-x:auto'>{head}{style}{body}</figure>"

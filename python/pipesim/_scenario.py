@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 from . import _pipesim, _schedules, _yaml
 from ._errors import InputError
@@ -13,7 +12,7 @@ from ._errors import InputError
 if TYPE_CHECKING:
     from ._commands import Improved, Orders, Page, Proof
     from ._results import Comparison
-    from ._rows import Document, Row
+    from ._rows import Document, Row, Rows
     from ._search import Found
     from ._sweep import Sweep
 
@@ -172,11 +171,16 @@ class Scenario:
 
         return Comparison(self, numbers_only)
 
-    def search(self, **options: Any) -> Any:
+    @overload
+    def search(self, *, points: int, **options: Any) -> Rows[Found]: ...
+    @overload
+    def search(self, *, points: None = None, **options: Any) -> Found: ...
+
+    def search(self, *, points: Optional[int] = None, **options: Any) -> Union[Found, Rows[Found]]:
         """`pipesim.search` of this scenario."""
         from ._search import search
 
-        return search(self, **options)
+        return search(self, **options) if points is None else search(self, points=points, **options)
 
     def sweep(self, grid: Mapping[str, Sequence[Any]] | None = None, **options: Any) -> Sweep:
         """`pipesim.sweep` over a grid of this scenario's keys: ``sweep({"batch.num_microbatches": [8, 16]})``."""

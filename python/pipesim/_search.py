@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, overload
 
 from . import _pipesim, _schedules
 from ._errors import InfeasibleError
@@ -50,6 +50,12 @@ class Found(Order, FoundMetrics):
     def __repr__(self) -> str:
         return (f"<pipesim.Found {self.schedule}{' (refined)' if self['refined'] else ''}: "
                 f"{self.makespan_from_rest_seconds:.6g} s, {self.peak_activation_bytes:.6g} bytes>")
+
+
+@overload
+def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, points: int, **options: Any) -> Rows[Found]: ...
+@overload
+def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, points: None = None, **options: Any) -> Found: ...
 
 
 def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, memory_limit: Union[float, str] = 1,

@@ -14,6 +14,8 @@ METRICS: dict[str, dict[str, Any]] = {each["name"]: each for each in json.loads(
 
 # Keys that a table has as columns of their own, or not at all.
 _LEFT_OUT = ("band", "ensemble", "contended", "outcome")
+_SIZES = {"tensor_model_parallel_size": "tp", "context_parallel_size": "cp", "pipeline_model_parallel_size": "pp",
+          "virtual_pipeline_model_parallel_size": "vpp", "data_parallel_size": "dp", "micro_batch_size": "mbs"}
 _TEXTS = ("schedule", "options", "recompute", "label", "reason", "refusal", "cluster", "registered_schedule")
 
 
@@ -71,8 +73,8 @@ def frame_of(rows: Iterable[Mapping[str, Any]]) -> Any:
 
 
 def heading(name: str) -> str:
-    """A column's name for people: the label of a metric, or the key."""
-    return str(METRICS[name]["label"]) if name in METRICS else name.replace("_", " ")
+    """A column's name for people: the label of a metric, `plan`'s word for a size, or the key."""
+    return str(METRICS[name]["label"]) if name in METRICS else _SIZES.get(name, name.replace("_", " "))
 
 
 def _shown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
