@@ -398,23 +398,27 @@ void replace_gpu(const GpuEntry& gpu, ClusterChoice& choice) {
   put_link_of_gpu(*gpu.link, choice.numbers);
 }
 
-bool states_gpus(YamlMap& map) {
+std::optional<int> stated_gpus(YamlMap& map) {
   const auto node = map.find("node");
-  return node && YamlMap(*node).find("gpus").has_value();
+  const auto gpus = node && node->is_map() ? YamlMap(*node).find("gpus") : std::nullopt;
+  return gpus ? std::optional(static_cast<int>(gpus->integer(1, 1024))) : std::nullopt;
 }
 
-// The node of a GPU from its data sheet, as far as the scenario leaves it open.
+// The node of a GPU from its data sheet: as many GPUs as the scenario says, or reach each other,
+// with network cards in proportion.
 void settle_node(const GpuEntry& gpu, const YamlValue& where, YamlMap& map, ClusterChoice& choice) {
   Cluster& cluster = choice.cluster;
-  if (states_gpus(map) || !gpu.domain) return;
-  if (*gpu.domain < cluster.gpus_per_node) {
+  if (!gpu.domain) return;
+  const auto stated = stated_gpus(map);
+  if (!stated && *gpu.domain < cluster.gpus_per_node) {
     where.fail(fmt::format(
         "{} GPUs reach each other over its link, and a node has {}: give the rate that all of a "
         "node have, over PCIe, and their number as the domain, or cluster.node",
         *gpu.domain, cluster.gpus_per_node));
   }
-  cluster.nics_per_node = cluster.nics_per_node * *gpu.domain / cluster.gpus_per_node;
-  cluster.gpus_per_node = *gpu.domain;
+  const int gpus = stated.value_or(*gpu.domain);
+  cluster.nics_per_node = std::max(1, cluster.nics_per_node * gpus / cluster.gpus_per_node);
+  cluster.gpus_per_node = gpus;
 }
 
 // The scenario's GPU, and its numbers.
