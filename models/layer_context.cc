@@ -203,6 +203,15 @@ std::string fault_of(const Transformer& model, const LayerContext& context) {
       {"seq_length", context.seq_length, "2 x context_parallel_size", chunks},
       {"seq_length", context.seq_length, "context x tensor parallel size", parts * context.context},
   }};
+  if (const auto& own = model.window_heads) {
+    const std::array<Division, 2> of_windows{{
+        {"window_attention.num_attention_heads", own->num_attention_heads, tensor, context.tensor},
+        {"window_attention.num_query_groups", own->num_query_groups, tensor, context.tensor},
+    }};
+    for (const Division& division : of_windows) {
+      if (auto fault = fault_of(division); !fault.empty()) return fault;
+    }
+  }
   if (context.vocabulary_devices > 0 && model.mtp_layers > 0) {
     return "MTP modules make logits where they stand, so that no other device can hold a share of "
            "the vocabulary";

@@ -66,6 +66,7 @@ class Tensors {
   void plain_projections();
   void latent_projections();
   void linear_attention();
+  void indexer();
   void core();
   void after_block(const char* mask, const char* norm);
   void experts();
@@ -84,10 +85,10 @@ class Tensors {
 };
 
 void Tensors::plain_projections() {
-  const double size = model_.kv_channels;
-  const double queries = tokens_ * model_.num_attention_heads * size / ranks_;
-  const bool shares = mixer_ == Mixer::kSharedKeys;
-  const double keys = shares ? 0 : tokens_ * model_.num_query_groups * size / ranks_;
+  const Heads heads = heads_of(model_, mixer_);
+  const double queries = tokens_ * heads.queries * heads.qk / ranks_;
+  const double keys = tokens_ * heads.groups * heads.qk / ranks_;
+  const double values = tokens_ * heads.groups * heads.v / ranks_;
   keep("input of queries, keys, values", read_by_columns_ * hidden_ * linear_, Kept::kForW,
        {kLayerNorm, OffloadModule::kQkvLinear});
   if (model_.qk_norm != QkNorm::kNone) {
@@ -96,12 +97,23 @@ void Tensors::plain_projections() {
   const Module core{{}, OffloadModule::kCoreAttention};
   keep("queries", queries * kElement, Kept::kForB, core);
   keep("keys", keys * kElement, Kept::kForB, core);
-  keep("values", keys * kElement, Kept::kForB, core);
-  const double gate = model_.output_gate ? queries : 0;
-  keep("gradient of queries, keys, values", (queries + gate + 2 * keys) * linear_, Kept::kFromB);
+  keep("values", values * kElement, Kept::kForB, core);
+  const double gate = model_.output_gate ? tokens_ * heads.queries * heads.v / ranks_ : 0;
+  const double own_values = tokens_ * heads.value_groups * heads.v / ranks_;
+  keep("gradient of queries, keys, values", (queries + gate + keys + own_values) * linear_,
+       Kept::kFromB);
   if (gate == 0) return;
   keep("gate of attention's output", gate * kElement, Kept::kForB);
-  keep("output of attention, before its gate", queries * kElement, Kept::kForB);
+  keep("output of attention, before its gate", gate * kElement, Kept::kForB);
+}
+
+// The indexer's scores are made again.
+void Tensors::indexer() {
+  const SparseAttention& indexer = *model_.sparse;
+  const double width = (indexer.num_heads + 1.0) * indexer.head_size + indexer.num_heads;
+  keep("queries, keys and weights of the indexer", tokens_ * width * kElement, Kept::kForB);
+  keep("tokens that the indexer found", tokens_ * indexer.topk * 4, Kept::kForB);
+  keep("gradient of the indexer", tokens_ * width * linear_, Kept::kFromB);
 }
 
 // Backward makes scores and states of the chunks again.
@@ -137,10 +149,11 @@ void Tensors::projector() {
   keep("patches", patches * encoder.inputs * linear_, Kept::kForW);
   keep("input of the encoder's last norm", patches * encoder.hidden_size * kElement, Kept::kForB);
   keep("input of the projector", patches * encoder.hidden_size * linear_, Kept::kForW);
-  keep("projector before its activation", tokens * encoder.projector_size * kElement, Kept::kForB);
-  keep("projector after its activation", tokens * encoder.projector_size * linear_, Kept::kForW);
+  const double inner = tokens * encoder.projector_size * encoder.projectors;
+  keep("projector before its activation", inner * kElement, Kept::kForB);
+  keep("projector after its activation", inner * linear_, Kept::kForW);
   keep("gradients of the projector",
-       (tokens * (encoder.projector_size + hidden_) + patches * encoder.hidden_size) * linear_,
+       (inner + encoder.projectors * tokens * hidden_ + patches * encoder.hidden_size) * linear_,
        Kept::kFromB);
 }
 
@@ -158,8 +171,13 @@ void Tensors::latent_projections() {
        {kLatentNorm});
   const Module core{kLatentUp, OffloadModule::kCoreAttention};
   keep("queries", heads * qk * kElement, Kept::kForB, core);
-  keep("keys", heads * qk * kElement, Kept::kForB, core);
-  keep("values", heads * v * kElement, Kept::kForB, core);
+  if (is_sparse(mixer_)) {
+    keep("queries in the latent space", heads * (latent.kv_rank + latent.rope_head_size) * kElement,
+         Kept::kForB, core);
+  } else {
+    keep("keys", heads * qk * kElement, Kept::kForB, core);
+    keep("values", heads * v * kElement, Kept::kForB, core);
+  }
   keep("gradient of the compressed",
        (q_rank + kv_rank + divided_ * latent.rope_head_size) * linear_, Kept::kFromB);
   keep("gradient of queries, keys, values", heads * (qk + latent.nope_head_size + v) * linear_,
@@ -167,10 +185,15 @@ void Tensors::latent_projections() {
 }
 
 void Tensors::core() {
-  const double heads = model_.num_attention_heads / ranks_;
-  const double outputs = tokens_ * heads * v_head_size(model_);
+  const Heads all = heads_of(model_, mixer_);
+  const double heads = all.queries / ranks_;
+  const double outputs = tokens_ * heads * all.v;
+  if (is_sparse(mixer_) && model_.latent) {
+    keep("output of attention in the latent space",
+         tokens_ * heads * model_.latent->kv_rank * kElement, Kept::kForB);
+  }
   const Module projection{{}, OffloadModule::kAttentionProjection};
-  if (context_.flash_attention) {
+  if (context_.flash_attention || is_sparse(mixer_)) {
     keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, {kCoreAttention});
     const int bits = context_.attention_output_bits;
     const bool copied = context_.precision != Precision::kBf16 && bits == 0;
@@ -207,6 +230,7 @@ void Tensors::attention() {
     } else {
       plain_projections();
     }
+    if (mixer_ == Mixer::kSparse) indexer();
     core();
   }
   keep("gradient of attention", tokens_ * hidden_ * linear_, Kept::kFromB);
@@ -239,14 +263,20 @@ void Tensors::experts() {
   keep("input of the router", divided_ * hidden_ * kElement, Kept::kForW, {kLayerNorm});
   keep("scores of the router, fp32", divided_ * experts.num_experts * 4, Kept::kForB, {kMoe});
   keep("gradient of the router, fp32", divided_ * experts.num_experts * 4, Kept::kFromB);
-  keep("input of the experts", rows * hidden_ * linear_, Kept::kForW,
+  const double width = expert_width(model_);
+  if (experts.latent_size > 0) {
+    keep("input of the experts' expansion", divided_ * width * linear_, Kept::kForW, {kMoe});
+    keep("gradients of the experts' compression", divided_ * (width + hidden_) * linear_,
+         Kept::kFromB);
+  }
+  keep("input of the experts", rows * width * linear_, Kept::kForW,
        {kMoe, OffloadModule::kExpertFc1});
   keep("experts before their activation", parts * inner * before_activation_, Kept::kForB,
        {kMoe, OffloadModule::kMoeActivation});
   keep_gate(inner, kMoe | kMoeActivation);
   keep("experts after their activation", inner * linear_, Kept::kForW, {kMoe | kMoeActivation});
   keep("gradient of the experts before their activation", parts * inner * linear_, Kept::kFromB);
-  keep("gradient of the experts", rows * hidden_ * linear_, Kept::kFromB);
+  keep("gradient of the experts", rows * width * linear_, Kept::kFromB);
   if (experts.shared_experts == 0) return;
   const double shared = tokens_ * shared_width(experts) / ranks_;
   const RecomputeGranularity whole = kMoe | kSharedExperts;

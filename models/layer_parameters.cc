@@ -52,6 +52,17 @@ void add_linear_attention(LayerParameters& sum, const Transformer& model, double
   add_linear(sum, linear.values(), h, false, ranks, 1);
 }
 
+// Queries, a key, the heads' weights and the key's norm: whole on every rank.
+void add_indexer(LayerParameters& sum, const Transformer& model) {
+  const SparseAttention& indexer = *model.sparse;
+  const double h = model.hidden_size;
+  const bool latent = model.latent && model.latent->q_rank > 0;
+  add_linear(sum, latent ? model.latent->q_rank : h, 1.0 * indexer.num_heads * indexer.head_size,
+             false, 1, 1);
+  add_linear(sum, h, indexer.head_size + indexer.num_heads, false, 1, 1);
+  sum.dense += 2.0 * indexer.head_size;
+}
+
 void add_attention(LayerParameters& sum, const Transformer& model, Mixer mixer, double ranks) {
   const double h = model.hidden_size;
   sum.dense += (model.post_norms ? 2 : 1) * norm_parameters(model, model.hidden_size);
@@ -59,25 +70,24 @@ void add_attention(LayerParameters& sum, const Transformer& model, Mixer mixer, 
     add_linear_attention(sum, model, ranks);
     return;
   }
-  if (model.sinks) sum.dense += model.num_attention_heads / ranks;
+  const Heads heads = heads_of(model, mixer);
+  if (model.sinks) sum.dense += heads.queries / ranks;
+  if (mixer == Mixer::kSparse) add_indexer(sum, model);
   if (model.latent) {
     add_latent_attention(sum, model, ranks);
     return;
   }
-  const double size = model.kv_channels;
-  const double heads = model.num_attention_heads;
-  const double groups = mixer == Mixer::kSharedKeys ? 0 : model.num_query_groups;
-  const double qkv = size * ((model.output_gate ? 2 : 1) * heads + 2.0 * groups);
+  const double qkv = heads.qk * (heads.queries + heads.groups) + heads.v * heads.value_groups +
+                     (model.output_gate ? heads.v * heads.queries : 0);
   add_linear(sum, h, qkv, has_qkv_bias(model), 1, ranks);
-  if (model.qk_norm == QkNorm::kPerHead) sum.dense += 2 * norm_parameters(model, model.kv_channels);
+  if (model.qk_norm == QkNorm::kPerHead) sum.dense += 2 * norm_parameters(model, heads.qk);
   if (model.qk_norm == QkNorm::kWhole) {
-    sum.dense += norm_parameters(model, 1) * size * (heads + groups) / ranks;
+    sum.dense += norm_parameters(model, 1) * heads.qk * (heads.queries + heads.groups) / ranks;
   }
-  add_linear(sum, heads * size, h, has_output_bias(model), ranks, 1);
+  add_linear(sum, heads.queries * heads.v, h, has_output_bias(model), ranks, 1);
 }
 
-void add_mlp(LayerParameters& sum, const Transformer& model, double ffn, double ranks) {
-  const double h = model.hidden_size;
+void add_mlp(LayerParameters& sum, const Transformer& model, double h, double ffn, double ranks) {
   add_linear(sum, h, (model.gated_mlp ? 2 : 1) * ffn, has_mlp_bias(model), 1, ranks);
   add_linear(sum, ffn, h, has_mlp_bias(model), ranks, 1);
 }
@@ -86,11 +96,15 @@ void add_experts(LayerParameters& sum, const Transformer& model, const WeightDiv
   const Experts& experts = *model.experts;
   add_linear(sum, model.hidden_size, experts.num_experts, experts.router_bias, 1, 1);
   if (experts.shared_experts > 0) {
-    add_mlp(sum, model, shared_width(experts), division.tensor);
+    add_mlp(sum, model, model.hidden_size, shared_width(experts), division.tensor);
     if (experts.shared_gate) sum.dense += model.hidden_size;
   }
   LayerParameters one;
-  add_mlp(one, model, experts.ffn_hidden_size, division.expert_tensor);
+  add_mlp(one, model, expert_width(model), experts.ffn_hidden_size, division.expert_tensor);
+  if (experts.latent_size > 0) {
+    add_linear(sum, model.hidden_size, experts.latent_size, false, 1, 1);
+    add_linear(sum, experts.latent_size, model.hidden_size, false, 1, 1);
+  }
   const double held = 1.0 * experts.num_experts / division.expert;
   sum.expert += held * one.dense;
   sum.matmul += held * one.matmul;
@@ -106,7 +120,7 @@ void add_layer(LayerParameters& sum, const Transformer& model, LayerKind kind,
   if (feed == Feed::kExperts) {
     add_experts(sum, model, division);
   } else {
-    add_mlp(sum, model, model.ffn_hidden_size, division.tensor);
+    add_mlp(sum, model, model.hidden_size, model.ffn_hidden_size, division.tensor);
   }
 }
 
@@ -116,8 +130,9 @@ double encoder_ends(const Transformer& model) {
   const double h = encoder.hidden_size;
   const double merged = h * encoder.merged;
   const double inner = encoder.projector_size;
-  return h * (encoder.inputs + encoder.patches) + 2 * h +
-         (inner > 0 ? inner * (merged + model.hidden_size) : merged * model.hidden_size);
+  const double projector =
+      inner > 0 ? inner * (merged + model.hidden_size) : merged * model.hidden_size;
+  return h * (encoder.inputs + encoder.patches) + 2 * h + encoder.projectors * projector;
 }
 
 }  // namespace

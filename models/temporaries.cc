@@ -21,15 +21,14 @@ struct LayerParts {
 
 // Gathered keys and values, and their gradients before they are scattered; of a ring two of both on
 // their way; of heads an output and its gradient beside those that were divided by sequence.
-double exchanged_bytes(const Transformer& model, const LayerContext& context) {
+double exchanged_bytes(const Heads& heads, const LayerContext& context) {
   if (context.context == 1) return 0;
-  const double groups = model.latent ? model.num_attention_heads : model.num_query_groups;
   const double head = layer_tokens(context) / context.tensor * kElement;
-  const double keys = head * groups * (qk_head_size(model) + v_head_size(model));
+  const double keys = head * heads.groups * (heads.qk + heads.v);
   double bytes = 0;
   if (context.exchange == ContextExchange::kAllGather) bytes += 2 * context.context * keys;
   if (ring_ranks(context) > 1) bytes += 4 * keys;
-  if (head_ranks(context) > 1) bytes += 2 * head * model.num_attention_heads * v_head_size(model);
+  if (head_ranks(context) > 1) bytes += 2 * head * heads.queries * heads.v;
   return bytes;
 }
 
@@ -46,18 +45,18 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
     inner = rows * model.experts->ffn_hidden_size / context.expert_tensor +
             tokens * shared_width(*model.experts) / context.tensor;
   }
-  const double output = rows * model.hidden_size * kElement;
+  const double width = feed == Feed::kExperts ? expert_width(model) : model.hidden_size;
+  const double output = rows * width * kElement;
   parts.gradients = output + (1 + halves) * inner * kElement;
   parts.mlp = 2 * parts.residual + (context.dropout ? parts.residual / kElement : 0.0) +
               (1 + halves) * inner * kElement;
   const Mixer mixer = mixer_of(kind);
-  if (!context.flash_attention && mixer != Mixer::kNone && mixer != Mixer::kLinear) {
-    parts.scores =
-        tokens * context.seq_length * model.num_attention_heads / context.tensor * kElement;
+  if (mixer == Mixer::kNone || mixer == Mixer::kLinear) return parts;
+  const Heads heads = heads_of(model, mixer == Mixer::kSharedKeys ? Mixer::kAttention : mixer);
+  if (!context.flash_attention && !is_sparse(mixer)) {
+    parts.scores = tokens * context.seq_length * heads.queries / context.tensor * kElement;
   }
-  if (mixer != Mixer::kNone && mixer != Mixer::kLinear) {
-    parts.exchanged = exchanged_bytes(model, context);
-  }
+  parts.exchanged = exchanged_bytes(heads, context);
   return parts;
 }
 

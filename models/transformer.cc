@@ -29,7 +29,7 @@ std::string fault_of_experts(const Transformer& model) {
   return "";
 }
 
-constexpr std::string_view kLetters = "GWRCM*-E";
+constexpr std::string_view kLetters = "GWRCSTM*-E";
 
 std::string fault_of_pattern(const Transformer& model) {
   const std::string& pattern = model.layer_pattern;
@@ -41,6 +41,7 @@ std::string fault_of_pattern(const Transformer& model) {
     return pattern.find_first_of(letters) != std::string::npos;
   };
   if (has("W") && model.attention_window < 1) return "W in layer_pattern needs attention_window";
+  if (has("ST") && !model.sparse) return "S and T in layer_pattern need sparse_attention";
   if (has("RM") && !model.linear) return "R and M in layer_pattern need linear_attention";
   if (has("E") && !model.experts) return "E in layer_pattern needs moe";
   if (has("C") && model.latent) return "latent attention shares no keys: no C in layer_pattern";
@@ -50,7 +51,24 @@ std::string fault_of_pattern(const Transformer& model) {
   return "";
 }
 
+std::string fault_of_heads(const Transformer& model) {
+  if (const auto& sparse = model.sparse) {
+    if (sparse->num_heads < 1 || sparse->head_size < 1 || sparse->topk < 1) {
+      return "sparse_attention needs num_heads, head_size and topk";
+    }
+  }
+  const auto& own = model.window_heads;
+  if (!own) return "";
+  if (model.latent) return "latent attention has one size of heads: no window_attention";
+  if (own->num_attention_heads < 1 || own->num_query_groups < 1 || own->kv_channels < 1 ||
+      own->num_attention_heads % own->num_query_groups != 0) {
+    return "window_attention needs heads that divide into query groups";
+  }
+  return "";
+}
+
 std::string fault_of_parts(const Transformer& model) {
+  if (std::string fault = fault_of_heads(model); !fault.empty()) return fault;
   if (const auto& linear = model.linear) {
     if (linear->num_heads < 1 || linear->head_size < 1 || linear->key_heads < 1 ||
         linear->key_head_size < 1 || linear->chunk_size < 1) {
@@ -113,6 +131,12 @@ Mixer mixer_of(LayerKind kind) {
     case LayerKind::kSharedKeysDense:
     case LayerKind::kSharedKeysMoe:
       return Mixer::kSharedKeys;
+    case LayerKind::kSparseDense:
+    case LayerKind::kSparseMoe:
+      return Mixer::kSparse;
+    case LayerKind::kFoundDense:
+    case LayerKind::kFoundMoe:
+      return Mixer::kFound;
     case LayerKind::kMlpAlone:
     case LayerKind::kExpertsAlone:
       return Mixer::kNone;
@@ -127,6 +151,8 @@ Feed feed_of(LayerKind kind) {
     case LayerKind::kWindowMoe:
     case LayerKind::kLinearMoe:
     case LayerKind::kSharedKeysMoe:
+    case LayerKind::kSparseMoe:
+    case LayerKind::kFoundMoe:
     case LayerKind::kExpertsAlone:
       return Feed::kExperts;
     case LayerKind::kLinearAlone:
@@ -148,6 +174,10 @@ LayerKind layer_kind(const Transformer& model, int layer) {
       return with_feed(LayerKind::kLinearDense, LayerKind::kLinearMoe, moe);
     case 'C':
       return with_feed(LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe, moe);
+    case 'S':
+      return with_feed(LayerKind::kSparseDense, LayerKind::kSparseMoe, moe);
+    case 'T':
+      return with_feed(LayerKind::kFoundDense, LayerKind::kFoundMoe, moe);
     case 'M':
       return LayerKind::kLinearAlone;
     case '*':
@@ -161,8 +191,11 @@ LayerKind layer_kind(const Transformer& model, int layer) {
   }
 }
 
+// Where parts stand alone, a module has attention and its MLP or experts.
 LayerKind mtp_layer_kind(const Transformer& model) {
-  return layer_kind(model, model.num_layers - 1);
+  const LayerKind last = layer_kind(model, model.num_layers - 1);
+  if (last < LayerKind::kLinearAlone) return last;
+  return with_feed(LayerKind::kDense, LayerKind::kMoe, model.experts.has_value());
 }
 
 int leading_layers(const Transformer& model) {
@@ -205,14 +238,34 @@ int qk_head_size(const Transformer& model) {
 }
 
 int v_head_size(const Transformer& model) {
-  return model.latent ? model.latent->v_head_size : model.kv_channels;
+  if (model.latent) return model.latent->v_head_size;
+  return model.v_channels > 0 ? model.v_channels : model.kv_channels;
+}
+
+Heads heads_of(const Transformer& model, Mixer mixer) {
+  Heads heads{.queries = 1.0 * model.num_attention_heads,
+              .groups = 1.0 * (model.latent ? model.num_attention_heads : model.num_query_groups),
+              .qk = 1.0 * qk_head_size(model),
+              .v = 1.0 * v_head_size(model)};
+  if (mixer == Mixer::kWindow && model.window_heads) {
+    const WindowHeads& own = *model.window_heads;
+    heads = {.queries = 1.0 * own.num_attention_heads,
+             .groups = 1.0 * own.num_query_groups,
+             .qk = 1.0 * own.kv_channels,
+             .v = 1.0 * (own.v_channels > 0 ? own.v_channels : own.kv_channels)};
+  }
+  if (mixer == Mixer::kSharedKeys) heads.groups = 0;
+  const bool none = model.values_are_keys && mixer != Mixer::kWindow;
+  heads.value_groups = none ? 0 : heads.groups;
+  return heads;
 }
 
 double mean_keys(const Transformer& model, Mixer mixer, int seq_length, bool causal) {
   const double all = seq_length;
-  const double window = model.attention_window;
-  if (mixer != Mixer::kWindow || window >= all) return all * (causal ? 0.5 : 1.0);
-  if (model.chunked_window) {
+  const double window = is_sparse(mixer) ? model.sparse->topk : model.attention_window;
+  const bool whole = mixer != Mixer::kWindow && !is_sparse(mixer);
+  if (whole || window >= all) return all * (causal ? 0.5 : 1.0);
+  if (model.chunked_window && mixer == Mixer::kWindow) {
     const double rest = all - std::floor(all / window) * window;
     return (window * (all - rest) + rest * rest) / all * (causal ? 0.5 : 1.0);
   }

@@ -53,6 +53,8 @@ struct Experts {
   int groups_per_token = 1;
   bool router_bias = false;  // one number per expert, moved by load and not by a gradient
   bool shared_gate = false;  // a number per token weighs the shared experts
+  int latent_size =
+      0;  // the width that routed experts work in, between two matrices; 0: the model's
 
   friend bool operator==(const Experts&, const Experts&) = default;
 };
@@ -66,6 +68,26 @@ struct LatentAttention {
   int v_head_size = 0;
 
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
+};
+
+// Attention to the tokens that an indexer finds: small heads, whose key serves all of them, score
+// every token, and a query attends to the best.
+struct SparseAttention {
+  int num_heads = 0;
+  int head_size = 0;
+  int topk = 0;  // tokens that a query attends to
+
+  friend bool operator==(const SparseAttention&, const SparseAttention&) = default;
+};
+
+// Heads of layers W where they are others than the model's.
+struct WindowHeads {
+  int num_attention_heads = 0;
+  int num_query_groups = 0;
+  int kv_channels = 0;
+  int v_channels = 0;
+
+  friend bool operator==(const WindowHeads&, const WindowHeads&) = default;
 };
 
 // Attention with a state of fixed size in place of all keys and values before.
@@ -100,6 +122,7 @@ struct Encoder {
   int images = 1;          // of a sample
   int merged = 1;          // patches that become one token of the model
   int projector_size = 0;  // inner width of the projector's two matrices; 0: it is one matrix
+  int projectors = 1;      // of them, each of which reads another layer's output (Qwen3-VL)
   bool gated_mlp = false;
 
   friend bool operator==(const Encoder&, const Encoder&) = default;
@@ -113,18 +136,20 @@ struct Transformer {
   int num_attention_heads = 0;
   int num_query_groups = 0;  // heads of keys and values
   int kv_channels = 0;       // head size; with latent attention its own sizes hold
+  int v_channels = 0;        // head size of values; 0: as kv_channels
   int ffn_hidden_size = 0;   // of dense layers
   int vocab_size = 0;
   int max_position_embeddings = 0;  // rows of learned positions
   int mtp_layers = 0;               // modules that predict further tokens
   bool gated_mlp = false;
   bool tied_embeddings = false;
-  bool linear_bias = false;     // of all linear layers but the output and the router
-  bool qkv_bias = false;        // of queries, keys and values alone
-  bool attention_bias = false;  // of queries, keys, values and attention's output
-  bool mlp_bias = false;        // of MLP and experts alone
-  bool output_gate = false;     // attention's output is weighed by a projection of its input
-  bool sinks = false;           // a score per head that belongs to no token
+  bool linear_bias = false;      // of all linear layers but the output and the router
+  bool qkv_bias = false;         // of queries, keys and values alone
+  bool attention_bias = false;   // of queries, keys, values and attention's output
+  bool mlp_bias = false;         // of MLP and experts alone
+  bool output_gate = false;      // attention's output is weighed by a projection of its input
+  bool sinks = false;            // a score per head that belongs to no token
+  bool values_are_keys = false;  // layers that see all tokens have no matrix of values
   bool rotary_in_windows_only = false;
   bool post_norms = false;  // attention and MLP end in a norm too (Gemma 2)
   QkNorm qk_norm = QkNorm::kNone;
@@ -132,14 +157,17 @@ struct Transformer {
   int attention_window = 0;     // tokens that a layer `W` of the pattern sees; 0: there is none
   bool chunked_window = false;  // those of its own stretch of so many, not the last so many
   // A letter a layer, repeated: G attention over all tokens, W over a window, R linear attention, C
-  // attention with the keys and values of the layer before, each with its MLP or experts; M linear
-  // attention, * attention, - MLP and E experts, each a layer by itself. Empty: G.
+  // attention with the keys and values of the layer before, S sparse attention, T the same with
+  // the tokens that the layer before has found, each with its MLP or experts; M linear attention, *
+  // attention, - MLP and E experts, each a layer by itself. Empty: G.
   std::string layer_pattern;
   Norm norm = Norm::kRmsNorm;
   Positions positions = Positions::kRotary;
   std::optional<Experts> experts;
   std::optional<LatentAttention> latent;
   std::optional<LinearAttention> linear;
+  std::optional<SparseAttention> sparse;
+  std::optional<WindowHeads> window_heads;
   std::optional<Encoder> encoder;
 
   friend bool operator==(const Transformer&, const Transformer&) = default;
@@ -157,6 +185,10 @@ enum class LayerKind : std::uint8_t {
   kLinearMoe,
   kSharedKeysDense,
   kSharedKeysMoe,
+  kSparseDense,
+  kSparseMoe,
+  kFoundDense,
+  kFoundMoe,
   kLinearAlone,
   kAttentionAlone,
   kMlpAlone,
@@ -164,33 +196,38 @@ enum class LayerKind : std::uint8_t {
   kEncoder  // a layer of the encoder
 };
 template <>
-inline constexpr std::size_t kSizeOf<LayerKind> = 16;
+inline constexpr std::size_t kSizeOf<LayerKind> = 20;
 // Those of which a decoder is made.
-inline constexpr std::array kDecoderKinds{
-    LayerKind::kDense,           LayerKind::kMoe,           LayerKind::kWindowDense,
-    LayerKind::kWindowMoe,       LayerKind::kLinearDense,   LayerKind::kLinearMoe,
-    LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe, LayerKind::kLinearAlone,
-    LayerKind::kAttentionAlone,  LayerKind::kMlpAlone,      LayerKind::kExpertsAlone};
+inline constexpr std::array kDecoderKinds{LayerKind::kDense,           LayerKind::kMoe,
+                                          LayerKind::kWindowDense,     LayerKind::kWindowMoe,
+                                          LayerKind::kLinearDense,     LayerKind::kLinearMoe,
+                                          LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe,
+                                          LayerKind::kSparseDense,     LayerKind::kSparseMoe,
+                                          LayerKind::kFoundDense,      LayerKind::kFoundMoe,
+                                          LayerKind::kLinearAlone,     LayerKind::kAttentionAlone,
+                                          LayerKind::kMlpAlone,        LayerKind::kExpertsAlone};
 
-enum class Mixer : std::uint8_t { kNone, kAttention, kWindow, kLinear, kSharedKeys };
+// kFound: sparse attention to the tokens that the layer before has found.
+enum class Mixer : std::uint8_t {
+  kNone,
+  kAttention,
+  kWindow,
+  kLinear,
+  kSharedKeys,
+  kSparse,
+  kFound
+};
+inline bool is_sparse(Mixer mixer) { return mixer == Mixer::kSparse || mixer == Mixer::kFound; }
 enum class Feed : std::uint8_t { kNone, kMlp, kExperts };
 // In the order in which they stand.
-inline constexpr std::array kLayerKinds{LayerKind::kEmbedding,
-                                        LayerKind::kDense,
-                                        LayerKind::kMoe,
-                                        LayerKind::kWindowDense,
-                                        LayerKind::kWindowMoe,
-                                        LayerKind::kLinearDense,
-                                        LayerKind::kLinearMoe,
-                                        LayerKind::kSharedKeysDense,
-                                        LayerKind::kSharedKeysMoe,
-                                        LayerKind::kLinearAlone,
-                                        LayerKind::kAttentionAlone,
-                                        LayerKind::kMlpAlone,
-                                        LayerKind::kExpertsAlone,
-                                        LayerKind::kMtp,
-                                        LayerKind::kOutput,
-                                        LayerKind::kEncoder};
+inline constexpr std::array kLayerKinds{
+    LayerKind::kEmbedding,   LayerKind::kDense,           LayerKind::kMoe,
+    LayerKind::kWindowDense, LayerKind::kWindowMoe,       LayerKind::kLinearDense,
+    LayerKind::kLinearMoe,   LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe,
+    LayerKind::kSparseDense, LayerKind::kSparseMoe,       LayerKind::kFoundDense,
+    LayerKind::kFoundMoe,    LayerKind::kLinearAlone,     LayerKind::kAttentionAlone,
+    LayerKind::kMlpAlone,    LayerKind::kExpertsAlone,    LayerKind::kMtp,
+    LayerKind::kOutput,      LayerKind::kEncoder};
 // Of a decoder layer.
 Mixer mixer_of(LayerKind kind);
 Feed feed_of(LayerKind kind);
@@ -220,6 +257,21 @@ int leading_layers(const Transformer& model);
 // Of query and key, and of value: per head.
 int qk_head_size(const Transformer& model);
 int v_head_size(const Transformer& model);
+// Heads of a layer's attention, those of its keys and values, and their sizes; shared keys have no
+// groups. Latent attention has as many keys as heads.
+struct Heads {
+  double queries = 0;
+  double groups = 0;
+  double qk = 0;
+  double v = 0;
+  double value_groups = 0;  // with a matrix of their own
+};
+Heads heads_of(const Transformer& model, Mixer mixer);
+// The width that routed experts work in.
+inline double expert_width(const Transformer& model) {
+  const int latent = model.experts ? model.experts->latent_size : 0;
+  return latent > 0 ? latent : model.hidden_size;
+}
 // Keys that a token of a sequence sees in the mean.
 double mean_keys(const Transformer& model, Mixer mixer, int seq_length, bool causal);
 bool has_qkv_bias(const Transformer& model);

@@ -126,7 +126,8 @@ void WorkBuilder::feed(LayerKind kind) {
   routed_experts();
   if (pass_ == PassKind::kW) return;
   // Rows are sorted by expert, and back.
-  const double sorted = 4 * model_.experts->experts_per_token * divided_ * hidden_ * kElement;
+  const double sorted =
+      4 * model_.experts->experts_per_token * divided_ * expert_width(model_) * kElement;
   stream(pass_, sorted, 2);
   work_.permuted += Bytes(sorted);
 }
@@ -140,16 +141,17 @@ void WorkBuilder::mlp_block() {
 
 void WorkBuilder::dense_mlp() {
   before_divided(hidden_);
-  mlp(tokens_, model_.ffn_hidden_size, ranks_, 1,
+  mlp(tokens_, hidden_, model_.ffn_hidden_size, ranks_, 1,
       {"MLP, first", "MLP, second", kMlpActivation, kMlp});
   after_divided();
 }
 
-void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, const Names& names) {
+void WorkBuilder::mlp(double tokens, double width, double ffn, double ranks, double batch,
+                      const Names& names) {
   const double parts = model_.gated_mlp ? 2 : 1;
   linear({.name = names.first,
           .tokens = tokens,
-          .inputs = hidden_,
+          .inputs = width,
           .outputs = parts * ffn / ranks,
           .bias = has_mlp_bias(model_),
           .batch = batch});
@@ -164,7 +166,7 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, con
   linear({.name = names.second,
           .tokens = tokens,
           .inputs = ffn / ranks,
-          .outputs = hidden_,
+          .outputs = width,
           .bias = has_mlp_bias(model_),
           .batch = batch});
 }
@@ -183,6 +185,7 @@ void WorkBuilder::moe() {
           .inputs = hidden_,
           .outputs = 1.0 * experts.num_experts,
           .bf16 = true});
+  if (experts.latent_size > 0) latent_projection();
   dispatch();
   routed_experts();
   if (experts.shared_experts == 0) return;
@@ -190,18 +193,26 @@ void WorkBuilder::moe() {
   shared_experts();
 }
 
+// The way into the space that routed experts work in, and out of it.
+void WorkBuilder::latent_projection() {
+  const double latent = model_.experts->latent_size;
+  linear(
+      {.name = "experts, compressing", .tokens = divided_, .inputs = hidden_, .outputs = latent});
+  linear({.name = "experts, expanding", .tokens = divided_, .inputs = latent, .outputs = hidden_});
+}
+
 void WorkBuilder::routed_experts() {
   const Experts& experts = *model_.experts;
   const double rows = expert_rows(model_, context_);
   const double held = std::min(1.0 * experts.num_experts / context_.expert, std::ceil(rows));
-  mlp(rows / held, experts.ffn_hidden_size, context_.expert_tensor, held,
+  mlp(rows / held, expert_width(model_), experts.ffn_hidden_size, context_.expert_tensor, held,
       {"experts, first", "experts, second", kMoeActivation, kMoe});
 }
 
 void WorkBuilder::shared_experts() {
   const Experts& experts = *model_.experts;
   before_divided(hidden_);
-  mlp(tokens_, shared_width(experts), ranks_, 1,
+  mlp(tokens_, hidden_, shared_width(experts), ranks_, 1,
       {"shared experts, first", "shared experts, second", kMlpActivation, kMoe | kSharedExperts});
   after_divided();
   const double one = divided_ * hidden_ * kElement;
@@ -215,7 +226,7 @@ void WorkBuilder::shared_experts() {
 void WorkBuilder::dispatch() {
   if (pass_ == PassKind::kW) return;
   const Experts& experts = *model_.experts;
-  const double one = divided_ * hidden_ * kElement;
+  const double one = divided_ * expert_width(model_) * kElement;
   const double sent = experts.experts_per_token * one;
   if (context_.expert > 1) {
     const int copies = context_.flex_dispatcher ? experts.experts_per_token : 1;
@@ -255,15 +266,17 @@ void WorkBuilder::projector() {
           .outputs = 1.0 * encoder.hidden_size});
   norm(patches, encoder.hidden_size);
   const double inner = encoder.projector_size;
-  if (inner > 0) {
-    linear({.name = "projector, first", .tokens = tokens, .inputs = merged, .outputs = inner});
-    stream(PassKind::kF, 2 * tokens * inner * kElement, 1);
-    stream(PassKind::kB, 3 * tokens * inner * kElement, 1);
+  for (int i = 0; i < encoder.projectors; ++i) {
+    if (inner > 0) {
+      linear({.name = "projector, first", .tokens = tokens, .inputs = merged, .outputs = inner});
+      stream(PassKind::kF, 2 * tokens * inner * kElement, 1);
+      stream(PassKind::kB, 3 * tokens * inner * kElement, 1);
+    }
+    linear({.name = "projector",
+            .tokens = tokens,
+            .inputs = inner > 0 ? inner : merged,
+            .outputs = hidden_});
   }
-  linear({.name = "projector",
-          .tokens = tokens,
-          .inputs = inner > 0 ? inner : merged,
-          .outputs = hidden_});
 }
 
 void WorkBuilder::embedding() {

@@ -75,6 +75,8 @@ class WorkBuilder {
   void linear_projections();
   void linear_core(bool backward);
   void fused_core(bool backward);
+  void indexer();
+  void sparse_core(bool backward);
   void plain_core(bool backward);
   // What context ranks send each other for attention, and the copies that it takes.
   void exchange_context();
@@ -93,11 +95,12 @@ class WorkBuilder {
     RecomputeGranularity activation = {};  // what makes it again
     RecomputeGranularity whole = {};       // what makes all of it again
   };
-  void mlp(double tokens, double ffn, double ranks, double batch, const Names& names);
+  void mlp(double tokens, double width, double ffn, double ranks, double batch, const Names& names);
   void dense_mlp();
   void moe_block();
   void moe();
   void routed_experts();
+  void latent_projection();
   void dispatch();
   void projector();
   void shared_experts();

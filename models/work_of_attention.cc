@@ -22,10 +22,11 @@ void WorkBuilder::attention_block() {
   } else {
     plain_projections();
   }
+  if (mixer_ == Mixer::kSparse) indexer();
   if (!state) exchange_context();
   core();
-  const double values =
-      state ? model_.linear->values() : model_.num_attention_heads * v_head_size(model_);
+  const Heads heads = heads_of(model_, mixer_);
+  const double values = state ? model_.linear->values() : heads.queries * heads.v;
   if (state || model_.output_gate) {
     // Weighed by a gate of their width; of linear attention normalized before.
     const double one = tokens_ * values / ranks_ * kElement;
@@ -46,16 +47,16 @@ void WorkBuilder::attention_block() {
 }
 
 void WorkBuilder::plain_projections() {
-  const double size = model_.kv_channels;
-  const double heads = model_.num_attention_heads;
-  const double groups = mixer_ == Mixer::kSharedKeys ? 0 : model_.num_query_groups;
+  const Heads heads = heads_of(model_, mixer_);
+  const double turned_width = heads.qk * (heads.queries + heads.groups);
+  const double gate = model_.output_gate ? heads.v * heads.queries : 0;
   before_divided(hidden_);
   linear({.name = "queries, keys, values",
           .tokens = tokens_,
           .inputs = hidden_,
-          .outputs = ((model_.output_gate ? 2 : 1) * heads + 2 * groups) * size / ranks_,
+          .outputs = (turned_width + heads.v * heads.value_groups + gate) / ranks_,
           .bias = has_qkv_bias(model_)});
-  const double both = tokens_ * (heads + groups) * size / ranks_ * kElement;
+  const double both = tokens_ * turned_width / ranks_ * kElement;
   const bool turned = !model_.rotary_in_windows_only || mixer_ == Mixer::kWindow;
   if (model_.positions == Positions::kRotary && turned) {
     const double part = model_.rotary_percent * both;
@@ -132,10 +133,58 @@ void WorkBuilder::core() {
     return;
   }
   // A flash kernel rebuilds its scores anyway; with selective recompute its whole forward is run.
+  const bool fused = context_.flash_attention || is_sparse(mixer_);
   if (backward && context_.recompute.any(kCoreAttention)) {
-    context_.flash_attention ? fused_core(false) : plain_core(false);
+    fused ? fused_core(false) : plain_core(false);
   }
-  context_.flash_attention ? fused_core(backward) : plain_core(backward);
+  fused ? fused_core(backward) : plain_core(backward);
+}
+
+// Its heads score every token that a query may see (DeepSeek-V3.2, arXiv 2512.02556, section 2.1);
+// queries and the key come from what attention reads, and their gradients from the indexer's own
+// loss. Every tensor rank has all of its heads.
+void WorkBuilder::indexer() {
+  const SparseAttention& indexer = *model_.sparse;
+  const double heads = indexer.num_heads;
+  const double size = indexer.head_size;
+  const bool latent = model_.latent && model_.latent->q_rank > 0;
+  linear({.name = "indexer's queries",
+          .tokens = tokens_,
+          .inputs = latent ? model_.latent->q_rank : hidden_,
+          .outputs = heads * size});
+  linear({.name = "indexer's keys and weights",
+          .tokens = tokens_,
+          .inputs = hidden_,
+          .outputs = size + heads});
+  if (pass_ == PassKind::kW) return;
+  const bool backward = pass_ == PassKind::kB;
+  const double pairs = attended_pairs(model_, Mixer::kAttention, context_);
+  const double rows = tokens_ * ((heads + 1) * size + heads) * kElement;
+  const double found = tokens_ * indexer.topk * 4.0;
+  work_.attention.push_back({Flops((backward ? 2 : 1) * 2 * pairs * heads * size),
+                             Bytes((backward ? 2 : 1) * rows + found), indexer.head_size,
+                             backward});
+}
+
+// Queries that attend to tokens of their own gather the keys of each. Latent attention's stay in
+// the latent space, where one key of all heads is its own value.
+void WorkBuilder::sparse_core(bool backward) {
+  Heads heads = heads_of(model_, mixer_);
+  if (model_.latent) {
+    const double rank = model_.latent->kv_rank;
+    heads = {.queries = heads.queries,
+             .groups = 0,
+             .qk = rank + model_.latent->rope_head_size,
+             .v = rank};
+  }
+  const double queries = heads.queries / ranks_;
+  const double pairs = attended_pairs(model_, mixer_, context_);
+  const double depth = backward ? 3 * heads.qk + 2 * heads.v : heads.qk + heads.v;
+  const double key = model_.latent ? heads.qk : heads.groups / ranks_ * (heads.qk + heads.v);
+  const double rows = tokens_ * queries * (heads.qk + heads.v);
+  work_.attention.push_back({Flops(2 * pairs * queries * depth),
+                             Bytes((backward ? 2 : 1) * (pairs * key + rows) * kElement),
+                             static_cast<int>(heads.qk), backward, tokens_ * queries});
 }
 
 // In chunks of c tokens, for a head with states of k x v: scores 2 c k and values 2 c v a token
@@ -167,13 +216,14 @@ void WorkBuilder::linear_core(bool backward) {
 }
 
 void WorkBuilder::fused_core(bool backward) {
-  const double heads = model_.num_attention_heads / ranks_;
-  const double qk = qk_head_size(model_);
-  const double v = v_head_size(model_);
+  if (is_sparse(mixer_)) return sparse_core(backward);
+  const Heads all = heads_of(model_, mixer_ == Mixer::kSharedKeys ? Mixer::kAttention : mixer_);
+  const double heads = all.queries / ranks_;
+  const double qk = all.qk;
+  const double v = all.v;
   const double pairs = attended_pairs(model_, mixer_, context_);
   const double depth = backward ? 3 * qk + 2 * v : qk + v;
-  const double groups =
-      (model_.latent ? model_.num_attention_heads : model_.num_query_groups) / ranks_;
+  const double groups = all.groups / ranks_;
   // Of the sequence up to a slice's end, for the heads that are here; queries and outputs in every
   // part of a ring.
   const double seen = 1 + 1.0 * context_.before / context_.seq_length;
@@ -181,15 +231,16 @@ void WorkBuilder::fused_core(bool backward) {
   const double queries = ring_ranks(context_) * tokens_ * heads * (qk + v);
   work_.attention.push_back({Flops(2 * pairs * heads * depth),
                              Bytes((backward ? 2 : 1) * (keys + queries) * kElement),
-                             qk_head_size(model_), backward, tokens_ * heads});
+                             static_cast<int>(qk), backward, tokens_ * heads});
 }
 
 void WorkBuilder::plain_core(bool backward) {
   const std::int64_t queries = context_.seq_length / context_.context;
   const std::int64_t keys = context_.before + context_.seq_length;
-  const std::int64_t qk = qk_head_size(model_);
-  const std::int64_t v = v_head_size(model_);
-  const double heads = context_.micro_batch_size * model_.num_attention_heads / ranks_;
+  const Heads all = heads_of(model_, mixer_);
+  const auto qk = static_cast<std::int64_t>(all.qk);
+  const auto v = static_cast<std::int64_t>(all.v);
+  const double heads = context_.micro_batch_size * all.queries / ranks_;
   const std::int64_t batch = std::llround(heads);
   const double scores = heads * static_cast<double>(queries) * static_cast<double>(keys);
   const auto add = [&](const char* name, std::int64_t m, std::int64_t n, std::int64_t k) {

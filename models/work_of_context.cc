@@ -9,11 +9,9 @@ using enum RecomputeModule;
 
 WorkBuilder::HeadBytes WorkBuilder::head_bytes() const {
   const double one = tokens_ / ranks_ * kElement;
-  const double heads = model_.num_attention_heads;
-  const double groups = model_.latent ? heads : model_.num_query_groups;
-  const double qk = qk_head_size(model_);
-  const double v = v_head_size(model_);
-  return {one * heads * qk, one * heads * v, one * groups * qk, one * groups * v};
+  const Heads heads = heads_of(model_, mixer_ == Mixer::kSharedKeys ? Mixer::kAttention : mixer_);
+  return {one * heads.queries * heads.qk, one * heads.queries * heads.v,
+          one * heads.groups * heads.qk, one * heads.groups * heads.v};
 }
 
 void WorkBuilder::exchange_context() {
@@ -33,9 +31,8 @@ void WorkBuilder::exchange_context() {
 }
 
 void WorkBuilder::gather_keys() {
-  const double groups = model_.latent ? model_.num_attention_heads : model_.num_query_groups;
-  const double bytes = tokens_ * context_.context * groups / ranks_ *
-                       (qk_head_size(model_) + v_head_size(model_)) * kElement;
+  const HeadBytes of = head_bytes();
+  const double bytes = context_.context * (of.keys + of.values);
   collective(CollectiveKind::kAllGather, Group::kContext, bytes);
   if (pass_ == PassKind::kB) collective(CollectiveKind::kReduceScatter, Group::kContext, bytes);
 }

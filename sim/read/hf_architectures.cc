@@ -15,7 +15,8 @@ YamlSource table_source() {
 
 // Maps of `model:`, whose keys an entry may replace one by one.
 bool is_section(const std::string& key) {
-  static const std::set<std::string> kSections{"moe", "mla", "linear_attention", "encoder"};
+  static const std::set<std::string> kSections{
+      "moe", "mla", "linear_attention", "sparse_attention", "window_attention", "encoder"};
   return kSections.contains(key);
 }
 
@@ -33,7 +34,8 @@ void add_formula(std::map<std::string, YamlValue>& model, const std::string& key
   } else if (value.is_null()) {
     std::erase_if(model, [&](const auto& each) { return each.first.starts_with(key + "."); });
   } else {
-    for (const auto& [own, formula] : value.entries()) replace(model, key + "." + own, formula);
+    for (const auto& [own, formula] : value.entries())
+      replace(model, fmt::format("{}.{}", key, own), formula);
   }
 }
 

@@ -13,22 +13,20 @@ namespace {
 
 // The maps of a file: the whole, and the one that has the sizes of its text, most often the same.
 struct Maps {
-  HfMap whole;
-  std::unique_ptr<HfMap> inner;
+  explicit Maps(const YamlValue& root) : whole(root) {
+    for (const std::string& key : Architectures::shipped().inner()) {
+      const auto value = whole.find(key);
+      if (value && value->is_map() && !inner) inner.emplace(*value, &whole);
+    }
+  }
+  Maps(const Maps&) = delete;
+  Maps& operator=(const Maps&) = delete;
 
   HfMap& text() { return inner ? *inner : whole; }
-};
 
-Maps open_maps(const YamlValue& root) {
-  Maps maps{HfMap(root), nullptr};
-  for (const std::string& key : Architectures::shipped().inner()) {
-    const auto value = maps.whole.find(key);
-    if (!value || !value->is_map()) continue;
-    maps.inner = std::make_unique<HfMap>(*value, &maps.whole);
-    break;
-  }
-  return maps;
-}
+  HfMap whole;
+  std::optional<HfMap> inner;  // knows the whole by its address
+};
 
 // Classes and types by which a file says what it is, the surest first.
 std::vector<YamlValue> names_of(Maps& maps) {
@@ -67,6 +65,13 @@ Architecture architecture_of(Maps& maps) {
 
 // Keys that may cost and that nothing has read, with the key of `model:` that would say it.
 using Unknown = std::vector<std::pair<YamlValue, std::string>>;
+
+// Keys that stand in the text's map too are the text's.
+void forget_repeated(HfMap& whole, HfMap& text) {
+  for (const auto& [key, value] : whole.unread()) {
+    if (text.find(key)) (void)whole.find(key);
+  }
+}
 
 void add_unknown(const HfMap& map, const Architecture& architecture,
                  std::span<const std::string> stated, Unknown& unknown) {
@@ -132,14 +137,15 @@ std::optional<YamlValue> HfMap::find(const std::string& key) {
 KeyedValues HfMap::unread() const {
   KeyedValues keys = map_.unread();
   for (const auto& [name, map] : nested_) {
-    for (auto& [key, value] : map->unread()) keys.emplace_back(name + "." + key, value);
+    for (auto& [key, value] : map->unread())
+      keys.emplace_back(fmt::format("{}.{}", name, key), value);
   }
   return keys;
 }
 
 Transformer read_hf_config(const YamlValue& root, const std::string& name,
                            std::span<const std::string> stated) {
-  Maps maps = open_maps(root);
+  Maps maps(root);
   const Architecture architecture = architecture_of(maps);
   HfMap& text = maps.text();
   YAML::Node model = derive(architecture, text, stated);
@@ -150,9 +156,15 @@ Transformer read_hf_config(const YamlValue& root, const std::string& name,
     const std::string fault = read_tower(*tower, maps.whole, model);
     if (!fault.empty()) source += ", without " + fault;
   }
+  if (const auto audio = maps.whole.find("audio_config"); audio && audio->is_map()) {
+    source += ", without audio_config, which is not read";
+  }
   Unknown unknown;
   add_unknown(text, architecture, stated, unknown);
-  if (maps.inner) add_unknown(maps.whole, architecture, stated, unknown);
+  if (maps.inner) {
+    forget_repeated(maps.whole, text);
+    add_unknown(maps.whole, architecture, stated, unknown);
+  }
   refuse(unknown);
   model["family"] = "llama";
   model["name"] = name;

@@ -23,6 +23,7 @@ const std::set<std::string> kFlags{"untie_embeddings_and_output_weights",
                                    "add_attention_bias",
                                    "add_mlp_bias",
                                    "post_norms",
+                                   "values_are_keys",
                                    "chunked_window",
                                    "rotary_in_windows_only",
                                    "attention_output_gate",
@@ -237,9 +238,18 @@ class Derivation {
       if (!number) return std::nullopt;
       values.push_back(*number);
     }
-    const long result = Expression(text, formula.where(), names).value(values);
+    const long result = computed(Expression(text, formula.where(), names), values);
     if (kFlags.contains(key)) return YAML::Node(result != 0);
     return YAML::Node(result);
+  }
+
+  // A formula that cannot be computed is a fault of the file, not of the table.
+  [[nodiscard]] long computed(const Expression& expression, std::span<const long> values) const {
+    try {
+      return expression.value(values);
+    } catch (const InputError& error) {
+      file_.value().fail(error.message());
+    }
   }
 
   // The file's own value, which knows where it stands.
@@ -304,8 +314,9 @@ class Derived {
   }
 
   void add(const std::string& key, const YamlValue& formula, std::span<const std::string> stated) {
-    static const std::set<std::string> kSettled{"moe.when", "moe.layers"};
-    if (kSettled.contains(key) || set_.contains(key) || absent_.contains(section_of(key))) return;
+    if (key.ends_with(".when") || key == "moe.layers" || set_.contains(key) ||
+        absent_.contains(section_of(key)))
+      return;
     const bool replaced = is_among(stated, key);
     if (replaced && key == "layer_pattern") return;
     const auto value = derivation_.value(key, formula);

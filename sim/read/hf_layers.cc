@@ -64,11 +64,11 @@ LayerLetters of_letters(YamlMap& form, const YamlValue& key, const HfFacts& fact
 LayerLetters of_indices(YamlMap& form, const YamlValue& key, const HfFacts& facts) {
   const std::vector<YamlValue> letters = form.require("letters", "two letters").list();
   const auto value = facts.given(key.text());
-  if (!value || !value->is_list() || value->list().empty()) return {};
+  if (!value || !value->is_list() || value->list().empty() || facts.layers < 1) return {};
   std::string read;
   for (int layer = 0; layer < facts.layers; ++layer) read += letters.at(1).text();
   for (const YamlValue& entry : value->list()) {
-    const auto layer = static_cast<size_t>(entry.integer(0, std::max(0, facts.layers - 1)));
+    const auto layer = static_cast<size_t>(entry.integer(0, facts.layers - 1));
     read[layer] = letters.at(0).text()[0];
   }
   return {read, value};

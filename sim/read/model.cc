@@ -100,6 +100,33 @@ void read_linear(YamlMap& outer, Transformer& model) {
   model.linear = linear;
 }
 
+void read_sparse(YamlMap& outer, Transformer& model) {
+  const auto value = outer.find("sparse_attention");
+  if (!value) return;
+  YamlMap map(*value);
+  SparseAttention sparse = model.sparse.value_or(SparseAttention{});
+  need_size(map, "num_heads", "the indexer's heads", sparse.num_heads);
+  need_size(map, "head_size", "the size of an indexer's head", sparse.head_size);
+  need_size(map, "topk", "the tokens that a query attends to", sparse.topk);
+  map.finish();
+  model.sparse = sparse;
+}
+
+// Sizes that are left out are those of the other layers.
+void read_window_heads(YamlMap& outer, Transformer& model) {
+  const auto value = outer.find("window_attention");
+  if (!value) return;
+  YamlMap map(*value);
+  WindowHeads own = model.window_heads.value_or(WindowHeads{
+      model.num_attention_heads, model.num_query_groups, model.kv_channels, model.v_channels});
+  set_size(map, "num_attention_heads", own.num_attention_heads);
+  set_size(map, "num_query_groups", own.num_query_groups);
+  set_size(map, "kv_channels", own.kv_channels);
+  set_size(map, "v_channels", own.v_channels, 0);
+  map.finish();
+  model.window_heads = own;
+}
+
 void read_encoder(YamlMap& outer, Transformer& model) {
   const auto value = outer.find("encoder");
   if (!value) return;
@@ -117,6 +144,7 @@ void read_encoder(YamlMap& outer, Transformer& model) {
     need_size(map, "patch_inputs", "the numbers of a patch", encoder.inputs);
     set_size(map, "merged_patches", encoder.merged);
     set_size(map, "projector_size", encoder.projector_size, 0);
+    set_size(map, "projectors", encoder.projectors);
     set_flag(map, "gated_linear_unit", encoder.gated_mlp);
   }
   map.finish();
@@ -153,6 +181,7 @@ void read_experts(YamlMap& outer, Transformer& model) {
   set_size(map, "num_groups", experts.groups);
   set_size(map, "group_topk", experts.groups_per_token);
   set_flag(map, "router_bias", experts.router_bias);
+  set_size(map, "latent_size", experts.latent_size, 0);
   map.finish();
   model.experts = experts;
 }
@@ -162,6 +191,8 @@ void read_attention(YamlMap& map, Transformer& model) {
   read_latent(map, model);
   set_size(map, "num_query_groups", model.num_query_groups);
   set_size(map, "kv_channels", model.kv_channels);
+  set_size(map, "v_channels", model.v_channels, 0);
+  set_flag(map, "values_are_keys", model.values_are_keys);
   if (model.latent) {  // has sizes of its own
     model.num_query_groups = 0;
     model.kv_channels = 0;
@@ -198,6 +229,8 @@ Transformer read_shape(YamlMap& map, Transformer model) {
   read_experts(map, model);
   read_pattern(map, model);
   read_linear(map, model);
+  read_sparse(map, model);
+  read_window_heads(map, model);
   read_encoder(map, model);
   map.finish();
   check(map.value(), model);

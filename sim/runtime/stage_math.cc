@@ -70,7 +70,7 @@ std::string why_not_small(const Transformer& model) {
   if (model.norm != Norm::kRmsNorm) return "it computes RMS norms";
   if (model.positions != Positions::kLearned) return "it computes learned positions";
   if (model.tied_embeddings) return "its embedding and output have weights of their own";
-  if (model.num_query_groups != model.num_attention_heads ||
+  if (model.num_query_groups != model.num_attention_heads || model.v_channels > 0 ||
       model.kv_channels * model.num_attention_heads != model.hidden_size) {
     return "its heads have keys and values of their own, and hidden_size / heads each";
   }

@@ -102,7 +102,7 @@ TEST(LayerKinds, SayWhatAPatternLacks) {
   model.layer_pattern = "WG";
   EXPECT_EQ(fault_of(model), "W in layer_pattern needs attention_window");
   model.layer_pattern = "GX";
-  EXPECT_EQ(fault_of(model), "layer_pattern knows the letters GWRCM*-E, not 'X'");
+  EXPECT_EQ(fault_of(model), "layer_pattern knows the letters GWRCSTM*-E, not 'X'");
   model.layer_pattern = "R";
   EXPECT_EQ(fault_of(model), "R and M in layer_pattern need linear_attention");
   model.layer_pattern.clear();

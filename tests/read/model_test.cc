@@ -61,7 +61,9 @@ TEST(Catalogue, HasThePublishedTotalsOfEveryPublicModel) {
       {"qwen2-7b", 7615616512},        {"qwen2-72b", 72706203648},
       {"qwen3-8b", 8190735360},        {"mixtral-8x7b", 46702792704},
       {"mixtral-8x22b", 140630071296}, {"deepseek-v2", 235741434880},
-      {"deepseek-v3", 671026419200}};
+      {"deepseek-v3", 671026419200},   {"llama3.2-1b", 1235814400},
+      {"llama3.2-3b", 3212749824},     {"deepseek-v2-lite", 15706484224},
+      {"gpt-neox-20b", 20554567680}};
   for (const auto& [name, total] : totals) {
     EXPECT_DOUBLE_EQ(total_parameters(catalogue(name)), total) << name;
   }
@@ -144,10 +146,81 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
     EXPECT_NE(each.source, "the scenario") << each.name;
     EXPECT_EQ(fault_of(each), "") << each.name;
   }
-  EXPECT_EQ(names.size(), 105U);
+  EXPECT_EQ(names.size(), 112U);
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
   EXPECT_EQ(find_model("Llama3_70B", {}).name, "llama3-70b");
   EXPECT_EQ(find_model("meta-llama/Meta-Llama-3-70B", {}).name, "llama3-70b");
+}
+
+// Each key of the maps of `model:` with the value that `of` has.
+std::vector<std::string> restated_parts(const Transformer& of) {
+  static const char* const kKinds[]{"gated_delta", "lightning", "mamba2"};
+  std::vector<std::string> keys;
+  std::string map;
+  const auto add = [&](const char* key, const auto& value) {
+    keys.push_back(fmt::format("{}: {{{}: {}}}", map, key, value));
+  };
+  if (const auto& latent = of.latent) {
+    map = "mla";
+    add("q_lora_rank", latent->q_rank);
+    add("kv_lora_rank", latent->kv_rank);
+    add("qk_head_dim", latent->nope_head_size);
+    add("qk_pos_emb_head_dim", latent->rope_head_size);
+    add("v_head_dim", latent->v_head_size);
+  }
+  if (const auto& linear = of.linear) {
+    map = "linear_attention";
+    add("kind", kKinds[static_cast<size_t>(linear->kind)]);
+    add("num_heads", linear->num_heads);
+    add("head_size", linear->head_size);
+    add("key_heads", linear->key_heads);
+    add("key_head_size", linear->key_head_size);
+    add("conv_kernel", linear->conv_kernel);
+    add("chunk_size", linear->chunk_size);
+  }
+  if (const auto& sparse = of.sparse) {
+    map = "sparse_attention";
+    add("num_heads", sparse->num_heads);
+    add("head_size", sparse->head_size);
+    add("topk", sparse->topk);
+  }
+  if (const auto& own = of.window_heads) {
+    map = "window_attention";
+    add("num_attention_heads", own->num_attention_heads);
+    add("num_query_groups", own->num_query_groups);
+    add("kv_channels", own->kv_channels);
+    add("v_channels", own->v_channels);
+  }
+  if (const auto& encoder = of.encoder) {
+    map = "encoder";
+    add("images", encoder->images);
+    add("num_layers", encoder->num_layers);
+    add("hidden_size", encoder->hidden_size);
+    add("num_attention_heads", encoder->num_attention_heads);
+    add("ffn_hidden_size", encoder->ffn_hidden_size);
+    add("patches", encoder->patches);
+    add("patch_inputs", encoder->inputs);
+    add("merged_patches", encoder->merged);
+    add("projector_size", encoder->projector_size);
+    add("projectors", encoder->projectors);
+    add("gated_linear_unit", encoder->gated_mlp);
+  }
+  if (const auto& experts = of.experts) {
+    map = "moe";
+    add("num_experts", experts->num_experts);
+    add("router_topk", experts->experts_per_token);
+    add("ffn_hidden_size", experts->ffn_hidden_size);
+    add("shared_experts", experts->shared_experts);
+    add("first_dense_layers", experts->first_dense_layers);
+    add("every", experts->every);
+    add("shared_ffn_hidden_size", experts->shared_ffn_hidden_size);
+    add("shared_gate", experts->shared_gate);
+    add("num_groups", experts->groups);
+    add("group_topk", experts->groups_per_token);
+    add("router_bias", experts->router_bias);
+    add("latent_size", experts->latent_size);
+  }
+  return keys;
 }
 
 // Each key of `model:` with the value that `of` has.
@@ -164,6 +237,8 @@ std::vector<std::string> restatements(const Transformer& of) {
   add("num_attention_heads", of.num_attention_heads);
   if (!of.latent) add("num_query_groups", of.num_query_groups);
   if (!of.latent) add("kv_channels", of.kv_channels);
+  add("v_channels", of.v_channels);
+  add("values_are_keys", of.values_are_keys);
   add("ffn_hidden_size", of.ffn_hidden_size);
   add("vocab_size", of.vocab_size);
   if (of.max_position_embeddings > 0) add("max_position_embeddings", of.max_position_embeddings);
@@ -185,14 +260,7 @@ std::vector<std::string> restatements(const Transformer& of) {
   add("attention_window", of.attention_window);
   add("chunked_window", of.chunked_window);
   if (!of.layer_pattern.empty()) add("layer_pattern", "'" + of.layer_pattern + "'");
-  if (of.latent) add("mla", fmt::format("{{kv_lora_rank: {}}}", of.latent->kv_rank));
-  if (of.linear) add("linear_attention", fmt::format("{{num_heads: {}}}", of.linear->num_heads));
-  if (of.encoder) add("encoder", fmt::format("{{images: {}}}", of.encoder->images));
-  if (of.experts) {
-    add("moe", fmt::format("{{num_experts: {}, router_topk: {}, every: {}, shared_gate: {}}}",
-                           of.experts->num_experts, of.experts->experts_per_token,
-                           of.experts->every, of.experts->shared_gate));
-  }
+  for (const std::string& part : restated_parts(of)) keys.push_back(part);
   return keys;
 }
 
@@ -216,7 +284,7 @@ TEST(Catalogue, NamesTheNearestModel) {
 
 TEST(HfConfig, EqualsTheCatalogue) {
   for (const char* name : {"llama3-8b", "gemma2-9b", "qwen2-7b", "qwen3-8b", "mixtral-8x7b",
-                           "deepseek-v2", "deepseek-v3"}) {
+                           "deepseek-v2", "deepseek-v3", "gpt-neox-20b"}) {
     Transformer read = imported(name);
     EXPECT_EQ(read.name, name);
     read.source = catalogue(name).source;
@@ -272,6 +340,10 @@ TEST(HfConfig, RefusesWhatItDoesNotKnow) {
             std::string::npos)
       << moe;
   const std::string start = "{architectures: [LlamaForCausalLM], num_hidden_layers: 4,\n";
+  EXPECT_NE(hf_refusal(start + "hidden_size: 64, intermediate_size: 64, vocab_size: 64, "
+                               "num_attention_heads: 0}")
+                .find("c.json:1:1: formula 'hidden_size // num_attention_heads'"),
+            std::string::npos);
   EXPECT_NE(hf_refusal(start + " \"hidden_size\": \"8192\"}")
                 .find("c.json:2:17: hidden_size: expected a whole number, not a text"),
             std::string::npos);

@@ -131,6 +131,9 @@ std::string why_no_flags(const Transformer& model) {
     return "its flags have no layers with linear attention or shared keys";
   }
   if (model.chunked_window) return "its flags have no attention in chunks";
+  if (model.window_heads || model.sparse || model.v_channels > 0 || model.values_are_keys) {
+    return "its flags have no sparse attention, and heads of one size in all layers";
+  }
   const bool skips = pattern.find('G') == pattern.size() - 1 || pattern == "W";
   if (!pattern.empty() && !skips) {
     return fmt::format("its windows skip the last of so many layers, not as in {}", pattern);

@@ -8,11 +8,26 @@
 namespace pipesim {
 namespace {
 
-constexpr EnumArray<LayerKind, const char*> kKindNames{
-    {"dense layer", "MoE layer", "embedding", "output", "MTP module", "dense layer with a window",
-     "MoE layer with a window", "dense layer, linear attention", "MoE layer, linear attention",
-     "dense layer, keys of the layer before", "MoE layer, keys of the layer before",
-     "linear attention", "attention", "MLP", "experts", "encoder layer"}};
+constexpr EnumArray<LayerKind, const char*> kKindNames{{"dense layer",
+                                                        "MoE layer",
+                                                        "embedding",
+                                                        "output",
+                                                        "MTP module",
+                                                        "dense layer with a window",
+                                                        "MoE layer with a window",
+                                                        "dense layer, linear attention",
+                                                        "MoE layer, linear attention",
+                                                        "dense layer, keys of the layer before",
+                                                        "MoE layer, keys of the layer before",
+                                                        "dense layer, sparse attention",
+                                                        "MoE layer, sparse attention",
+                                                        "dense layer, tokens of the layer before",
+                                                        "MoE layer, tokens of the layer before",
+                                                        "linear attention",
+                                                        "attention",
+                                                        "MLP",
+                                                        "experts",
+                                                        "encoder layer"}};
 
 constexpr std::array kCollectiveNames{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
                                       "send and receive"};
