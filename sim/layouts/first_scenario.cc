@@ -24,6 +24,10 @@ bool enough_layers(const Transformer& model, int pipeline) {
 }
 
 bool divides_model(const Transformer& model, int tensor) {
+  const auto& own = model.window_heads;
+  if (own && (own->num_attention_heads % tensor != 0 || own->num_query_groups % tensor != 0)) {
+    return false;
+  }
   return model.num_attention_heads % tensor == 0 &&
          (model.latent || model.num_query_groups % tensor == 0);
 }
