@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -187,9 +188,13 @@ Settings settings_of(const ImportOptions& options, const CommandLine& line, cons
   const std::string text = read_input(options.file, line.where(options.file));
   const std::string extension = std::filesystem::path(options.file).extension().string();
   const ScriptReader reader = [&](const std::string& path) { return sourced(options, line, path); };
+  const bool yaml = extension == ".yaml" || extension == ".yml";
+  if (yaml) {
+    if (auto renamed = read_renamed_settings(options.file, text)) return *std::move(renamed);
+  }
   if (options.format == "torchtitan") return read_toml_settings("torchtitan", options.file, text);
   if (options.format == "deepspeed") return read_json_settings("deepspeed", options.file, text);
-  if (extension == ".yaml" || extension == ".yml") {
+  if (yaml) {
     return read_yaml_settings("megatron", options.file, text, given, reader);
   }
   return read_arguments(options.file, text, given, reader);
@@ -211,7 +216,9 @@ Draft draft_of(const ImportOptions& options, const CommandLine& line) {
     settings.give(name, value, line.where(fmt::format("{}={}", name, value)));
   }
   if (options.format == "torchtitan") return torchtitan_draft(settings, options.cluster);
-  if (options.format == "deepspeed") return deepspeed_draft(settings, options.cluster);
+  if (options.format == "deepspeed" && !settings.is_megatron()) {
+    return deepspeed_draft(settings, options.cluster);
+  }
   return megatron_draft(settings, options.cluster);
 }
 
@@ -228,6 +235,33 @@ Case imported_case(const ImportOptions& options, const std::string& text) {
   }
 }
 
+// PyTorch does not count CUDA's context; what it reserves beside what is allocated is free.
+std::string memory_said(const LoggedMemory& memory, const Result& result, const Case& made) {
+  const auto line = [&memory](const std::string& who, Bytes measured, Bytes simulated) {
+    const Bytes allocated = simulated - kFrameworkOverhead;
+    return fmt::format(
+        "measured:  {} {} at most{}: the simulation without CUDA's context, {}, is {} off\n",
+        human(measured), memory.reserved ? "reserved" : "allocated", who, human(allocated),
+        percent_off(allocated.value(), measured.value()));
+  };
+  std::string said = line("", memory.allocated, *result.report.peak_memory);
+  // Ranks fill the pipeline's devices one after the other.
+  const ParallelSizes& sizes = made.scenario->parallel;
+  const int ranks = sizes.tensor * sizes.context * sizes.data;
+  std::map<int, Bytes> of_device;
+  for (const auto& [rank, bytes] : memory.of_rank) {
+    Bytes& most = of_device[rank / ranks];
+    most = std::max(most, bytes);
+  }
+  if (of_device.size() < 2) return said;
+  for (const auto& [device, bytes] : of_device) {
+    if (std::cmp_greater_equal(device, result.report.devices.size())) break;
+    const auto simulated = result.report.devices[device].peak_memory();
+    if (simulated) said += line(fmt::format(" on device {}", device), bytes, *simulated);
+  }
+  return said;
+}
+
 // The scenario simulated, with what a log says beside it.
 std::string prediction(const ImportOptions& options, const CommandLine& line,
                        const std::string& text) {
@@ -239,11 +273,11 @@ std::string prediction(const ImportOptions& options, const CommandLine& line,
       fmt::format("simulated: {} an iteration, {} on the fullest GPU\n", human(step), human(peak));
   if (options.log.empty()) return said;
   const std::string log = read_input(options.log, line.where(options.log));
-  const LoggedSteps steps = steps_of_log(log);
+  const LoggedSteps steps = steps_of_log(log, step_size(*made.scenario));
   const LoggedMemory memory = memory_of_log(log);
   if (steps.lines == 0) {
     throw InputError(line.where(options.log),
-                     "no line of the log says 'elapsed time per iteration (ms):'");
+                     "no line of the log says how long a step takes: " + step_forms());
   }
   said += fmt::format(
       "measured:  {} an iteration, the median of {} lines after the first {}: the "
@@ -251,12 +285,7 @@ std::string prediction(const ImportOptions& options, const CommandLine& line,
       human(steps.median), steps.lines, steps.dropped,
       percent_off(step.value(), steps.median.value()));
   if (memory.lines > 0 && peak > Bytes(0)) {
-    // PyTorch does not count CUDA's context.
-    const Bytes allocated = peak - kFrameworkOverhead;
-    said += fmt::format(
-        "measured:  {} allocated at most: the simulation without CUDA's context, {}, is {} off\n",
-        human(memory.allocated), human(allocated),
-        percent_off(allocated.value(), memory.allocated.value()));
+    said += memory_said(memory, result, made);
   }
   const bool written = !options.output.empty() && options.output != "-";
   said += fmt::format("anchor:    pipesim anchor {} --log {} -o anchor.yaml\n",
@@ -320,7 +349,8 @@ Subcommand add_import(Parser& program) {
   parser.add_option("--cluster", options->cluster,
                     "Of a configuration: what it ran on (pipesim list clusters)");
   parser.add_option("--log", options->log,
-                    "Of a configuration: a Megatron-LM log, to compare with");
+                    "Of a configuration: a log of Megatron-LM, torchtitan, DeepSpeed, NeMo or "
+                    "nanotron, to compare with");
   parser.add_option("--schedule", options->schedule,
                     "The schedule that ran, where the passes do not say their chunks");
   parser

@@ -9,18 +9,18 @@
 namespace pipesim {
 namespace {
 
-Seconds logged_seconds(const std::string& path, const Location& where) {
-  const LoggedSteps steps = steps_of_log(read_input(path, where));
+Seconds logged_seconds(const std::string& path, const Location& where, const Scenario& scenario) {
+  const LoggedSteps steps = steps_of_log(read_input(path, where), step_size(scenario));
   if (steps.lines == 0) {
-    throw InputError(where, fmt::format("'{}' has no line with 'elapsed time per iteration (ms):'; "
-                                        "expected a log of Megatron-LM",
-                                        path));
+    throw InputError(where, fmt::format("'{}' has no line that says how long a step takes; "
+                                        "expected one with {}",
+                                        path, step_forms()));
   }
   return steps.median;
 }
 
-Seconds measured_seconds(const MeasuredText& measured) {
-  if (measured.log) return logged_seconds(*measured.log, measured.where);
+Seconds measured_seconds(const MeasuredText& measured, const Scenario& scenario) {
+  if (measured.log) return logged_seconds(*measured.log, measured.where, scenario);
   const YamlSource source(
       "measured", "measured:", {{"measured", *measured.seconds, measured.where, measured.where}});
   YamlMap map(source.root());
@@ -73,7 +73,7 @@ MeasuredStep read_measured_run(const std::string& scenario, const Location& wher
                                std::vector<Override> overrides, const MeasuredText& measured) {
   MeasuredStep run{read_scenario_file(scenario, where, std::move(overrides)), {}, scenario};
   check_measurable(run.scenario, where);
-  run.measured = measured_seconds(measured);
+  run.measured = measured_seconds(measured, run.scenario);
   return run;
 }
 

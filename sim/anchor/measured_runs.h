@@ -10,7 +10,7 @@
 
 namespace pipesim {
 
-// A quantity such as "19.78 s", or a Megatron-LM log, of which one is given.
+// A quantity such as "19.78 s", or a training log, of which one is given.
 struct MeasuredText {
   std::optional<std::string> seconds = {};
   std::optional<std::string> log = {};  // a file

@@ -86,8 +86,20 @@ TEST(YamlSettings, StopsAtAnotherModelInTheModel) {
                   "lora, lora_tuning: {adapter_dim: 32}}, freeze_llm: false}\n"),
       "");
   ASSERT_EQ(draft.stops.size(), 2U) << summary_of(draft);
-  EXPECT_EQ(draft.stops[0].first, "mm_cfg");
-  EXPECT_EQ(draft.stops[1].first, "peft_scheme");
+  EXPECT_EQ(draft.stops[0].first, "peft_scheme");
+  EXPECT_EQ(draft.stops[1].first, "mm_cfg");
+}
+
+TEST(YamlSettings, StopsAtTheAdaptersThatNemoNames) {
+  const auto stops = [](const std::string& scheme) {
+    return megatron_draft(settings_of("model: {peft: {peft_scheme: " + scheme +
+                                      ", lora_tuning: {adapter_dim: 32}}}\n"),
+                          "")
+        .stops;
+  };
+  EXPECT_TRUE(stops("null").empty());
+  ASSERT_EQ(stops("lora").size(), 1U);
+  EXPECT_EQ(stops("lora")[0].first, "peft_scheme");
 }
 
 }  // namespace

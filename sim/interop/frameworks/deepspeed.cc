@@ -133,8 +133,7 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
   if (!fp16 && !bf16) {
     draft.missing.emplace_back(
         "bf16.enabled=true or fp16.enabled=true: the settings name neither, which is fp32, and "
-        "that "
-        "is not modelled");
+        "that is not modelled");
   }
   put_zero(ranks, zero, settings, draft);
   put_offload(settings, draft);

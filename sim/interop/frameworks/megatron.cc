@@ -8,6 +8,7 @@
 
 #include "models/layer_context.h"
 #include "sim/interop/frameworks/draft.h"
+#include "sim/interop/frameworks/megatron_layers.h"
 #include "sim/interop/frameworks/megatron_memory.h"
 #include "sim/interop/frameworks/megatron_model.h"
 #include "sim/interop/frameworks/megatron_schedule.h"
@@ -16,10 +17,22 @@
 namespace pipesim {
 namespace {
 
+// MindSpeed's names of exchanges, as Megatron-LM's.
+std::string exchange_of(const std::string& algorithm) {
+  if (algorithm == "megatron_cp_algo") return "p2p";
+  if (algorithm == "ulysses_cp_algo") return "a2a";
+  if (algorithm == "hybrid_cp_algo") return "a2a+p2p";
+  return algorithm == "kvallgather_cp_algo" ? "all_gather" : algorithm;
+}
+
 // p2p unless it says otherwise, one kind for all layers or one for each; of sizes two.
 void put_context_exchange(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
-  const std::string said = settings.text({"cp_comm_type"}).value_or("p2p");
-  const auto hierarchy = settings.text({"hierarchical_context_parallel_sizes"});
+  const std::string said =
+      exchange_of(settings.text({"cp_comm_type", "context_parallel_algo"}).value_or("p2p"));
+  auto hierarchy = settings.text({"hierarchical_context_parallel_sizes"});
+  if (const auto heads = settings.number({"ulysses_degree_in_cp"}, 1)) {
+    hierarchy = fmt::format("{},{}", *heads, sizes.context / *heads);
+  }
   if (sizes.context == 1) return;
   std::vector<std::string> kinds;
   std::istringstream words(said);
@@ -39,6 +52,19 @@ void put_context_exchange(Settings& settings, const MegatronSizes& sizes, Draft&
   if (!list.empty()) put(draft.parallel, "hierarchical_context_parallel_sizes", "[" + list + "]");
 }
 
+void put_expert_ranks(Settings& settings, const MegatronSizes& sizes, Section& parallel) {
+  if (const auto expert =
+          settings.number({"expert_model_parallel_size", "moe_expert_parallel_size"}, 1);
+      expert > 1) {
+    put(parallel, "expert_model_parallel_size", *expert);
+  }
+  if (const auto expert = settings.number({"expert_tensor_parallel_size"}, 1)) {
+    if (sizes.experts) put(parallel, "expert_tensor_parallel_size", *expert);
+  }
+  const bool spread = settings.is_set({"moe_tp_extend_ep"});
+  if (spread && sizes.experts) put(parallel, "expert_tensor_parallel_size", 1);
+}
+
 // Of --data-parallel-size, or of all GPUs; nothing where neither is known.
 std::optional<long> put_parallel(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   Section& parallel = draft.parallel;
@@ -46,12 +72,7 @@ std::optional<long> put_parallel(Settings& settings, const MegatronSizes& sizes,
   if (sizes.tensor > 1) put(parallel, "tensor_model_parallel_size", sizes.tensor);
   if (sizes.context > 1) put(parallel, "context_parallel_size", sizes.context);
   put_context_exchange(settings, sizes, draft);
-  if (const auto expert = settings.number({"expert_model_parallel_size"}, 1); expert > 1) {
-    put(parallel, "expert_model_parallel_size", *expert);
-  }
-  if (const auto expert = settings.number({"expert_tensor_parallel_size"}, 1)) {
-    if (sizes.experts) put(parallel, "expert_tensor_parallel_size", *expert);
-  }
+  put_expert_ranks(settings, sizes, parallel);
   if (settings.is_set({"sequence_parallel"}) && sizes.tensor > 1) {
     put_flag(parallel, "sequence_parallel", true);
   }
@@ -82,8 +103,25 @@ std::optional<long> put_parallel(Settings& settings, const MegatronSizes& sizes,
   return gpus / of_model;
 }
 
+// Layers of every stage in forward order, where the settings list them; of a model whose idle
+// layers stand in even stages those that work.
+std::vector<long> listed_layers(Settings& settings, const MegatronSizes& sizes) {
+  if (const auto list = settings.text({"num_layer_list"})) return numbers_of(*list);
+  const long stages = sizes.pipeline * sizes.chunks;
+  if (sizes.idle_layers.empty() || sizes.layers % stages != 0) return sizes.layers_of_stage;
+  std::vector<long> layers(stages, sizes.layers / stages);
+  for (const long idle : sizes.idle_layers) {
+    if (idle >= 0 && idle < sizes.layers) --layers[idle / (sizes.layers / stages)];
+  }
+  return layers;
+}
+
 void put_layers(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   Section& parallel = draft.parallel;
+  if (const auto layers = listed_layers(settings, sizes); !layers.empty()) {
+    put(parallel, "num_layers_per_stage", fmt::format("[{}]", fmt::join(layers, ", ")));
+    return;
+  }
   if (!sizes.layout.empty()) {
     put(parallel, "pipeline_model_parallel_layout", "'" + sizes.layout + "'");
     return;
@@ -92,9 +130,15 @@ void put_layers(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
        {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"}) {
     if (const auto layers = settings.number({key})) put(parallel, key, *layers);
   }
+  // DeepSpeed's pipeline module: even numbers of what its pattern names.
+  const std::string method = settings.text({"pp_partition_method"}).value_or("type:transformer");
+  const bool both = method.find("embedding") != std::string::npos;
+  if (!method.starts_with("type:transformer")) {
+    not_understood(draft, "pp_partition_method", fmt::format("pp_partition_method {}", method));
+  }
   for (const char* key :
        {"account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"}) {
-    if (settings.is_set({key})) put_flag(parallel, key, true);
+    if (settings.is_set({key}) || both) put_flag(parallel, key, true);
   }
 }
 
@@ -104,8 +148,11 @@ void put_batch(Settings& settings, Draft& draft) {
   } else {
     draft.missing.emplace_back("micro_batch_size=N");
   }
+  const auto steps = settings.number({"gradient_accumulation_steps"}, 1);
   if (const auto global = settings.number({"global_batch_size"}, 1)) {
     put(draft.batch, "global_batch_size", *global);
+  } else if (steps) {
+    put(draft.batch, "num_microbatches", *steps);
   } else {
     draft.missing.emplace_back("global_batch_size=N");
   }
@@ -116,7 +163,7 @@ void put_batch(Settings& settings, Draft& draft) {
 }
 
 std::string precision_of(Settings& settings, Draft& draft) {
-  auto named = settings.text({"mixed_precision", "precision"}).value_or("");
+  auto named = settings.text({"mixed_precision", "precision_config", "precision"}).value_or("");
   const auto weights = settings.text({"params_dtype"}).value_or("");  // Bridge's
   if (named.empty() && weights.ends_with("bfloat16")) named = "bf16";
   const auto fp8 = settings.text({"fp8_format", "fp8"});
@@ -145,6 +192,20 @@ std::string precision_of(Settings& settings, Draft& draft) {
   return "bf16";
 }
 
+// ZeRO's stage, of Megatron-DeepSpeed, or NeMo's FSDP.
+std::optional<ShardingStrategy> named_sharding(Settings& settings, Draft& draft) {
+  const auto stage = settings.number({"zero_stage"});
+  const bool fsdp = settings.is_set({"fsdp"});
+  const std::string strategy = settings.text({"fsdp_sharding_strategy"}).value_or("full");
+  if (stage && *stage <= 3) return static_cast<ShardingStrategy>(*stage);
+  if (!fsdp) return std::nullopt;
+  if (strategy == "full") return ShardingStrategy::kOptimGradsParams;
+  if (strategy == "grad") return ShardingStrategy::kOptimGrads;
+  not_understood(draft, "fsdp_sharding_strategy",
+                 fmt::format("fsdp_sharding_strategy {}", strategy));
+  return std::nullopt;
+}
+
 // Megatron-FSDP, or torch's, else the distributed optimizer.
 void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
   static const std::vector<std::string> kStrategies(kShardingStrategies.begin(),
@@ -168,6 +229,7 @@ void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
     set_sharding(ShardingStrategy::kOptimGradsParams, state);
     state.reshard_after_forward = reshard.value_or(!kept);
   }
+  if (const auto named = named_sharding(settings, draft)) set_sharding(*named, state);
   // A gradient that every microbatch scatters is written, not added to.
   if (state.sharded_gradients) {
     (void)settings.find({"no_gradient_accumulation_fusion", "gradient_accumulation_fusion"});
@@ -178,6 +240,16 @@ void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
   put_sharding(draft.memory, state);
 }
 
+void put_gradients(Settings& settings, Section& memory) {
+  const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16"});
+  const auto in_fp32 = settings.flag({"accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32"});
+  const auto synced = settings.text({"grad_sync_dtype"});  // NeMo's
+  if (in_bf16 || in_fp32 || synced) {
+    const bool less = in_bf16 || (synced && *synced != "fp32" && *synced != "32");
+    put_flag(memory, "accumulate_allreduce_grads_in_fp32", !less && in_fp32.value_or(true));
+  }
+}
+
 void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   Section& memory = draft.memory;
   put(memory, "kind", "model");
@@ -185,11 +257,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   put(memory, "precision", precision);
   put_sharded(settings, data, draft);
   put_optimizer_state(settings, precision != "fp16", draft);
-  const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16"});
-  const auto in_fp32 = settings.flag({"accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32"});
-  if (in_bf16 || in_fp32) {
-    put_flag(memory, "accumulate_allreduce_grads_in_fp32", !in_bf16 && in_fp32.value_or(true));
-  }
+  put_gradients(settings, memory);
   const auto backend = settings.text({"attention_backend"}).value_or("auto");
   const bool local = settings.text({"transformer_impl"}).value_or("") == "local" &&
                      !settings.is_set({"use_flash_attn"});
@@ -212,6 +280,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   if (!settings.flag({"bias_swiglu_fusion", "bias_activation_fusion"}).value_or(!apart)) {
     put_flag(memory, "bias_swiglu_fusion", false);
   }
+  stop_at_adapters(settings, draft);
   put_kept_activations(settings, draft);
 }
 
@@ -219,8 +288,10 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
 void put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   const auto method =
       settings.text({"recompute_method", "activations_checkpoint_method"}).value_or("uniform");
-  const long layers =
-      settings.number({"recompute_num_layers", "activations_checkpoint_num_layers"}).value_or(1);
+  const long layers = settings
+                          .number({"recompute_num_layers", "activations_checkpoint_num_layers",
+                                   "checkpoint_num_layers"})
+                          .value_or(1);
   const long of_stage = sizes.layers / std::max(1L, sizes.pipeline * sizes.chunks);
   draft.recompute = "full";
   if (method == "block" && layers == 0) {
@@ -235,6 +306,21 @@ void put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& d
     draft.notes.push_back(fmt::format(
         "full recomputation layer by layer, where {} layers together keep one input", layers));
   }
+  if (method != "block" && method != "uniform") {
+    not_understood(draft, "recompute_method", fmt::format("recompute_method {}", method));
+  }
+}
+
+// MindSpeed's settings of one module each.
+void put_recomputed_parts(Settings& settings, Draft& draft) {
+  std::string modules;
+  for (const auto& [setting, names] :
+       {std::pair("recompute_activation_function", "mlp_act, moe_act"),
+        std::pair("recompute_norm", "layernorm"),
+        std::pair("recompute_mla_up_proj", "mla_up_proj")}) {
+    if (settings.is_set({setting})) modules += (modules.empty() ? "" : ", ") + std::string(names);
+  }
+  if (!modules.empty()) draft.recompute = "[" + modules + "]";
 }
 
 void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
@@ -257,7 +343,9 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
     std::string names;
     for (std::string word; words >> word;) names += (names.empty() ? "" : ", ") + word;
     draft.recompute = "[" + names + "]";
-  } else if (!granularity.empty()) {
+  } else if (granularity.empty()) {
+    put_recomputed_parts(settings, draft);
+  } else {
     not_understood(draft, "recompute_granularity",
                    fmt::format("recompute_granularity {}", granularity));
   }
@@ -341,7 +429,8 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   put_batch(settings, draft);
   if (draft.model.empty() && draft.model_name.empty()) {
     draft.missing.emplace_back(
-        "a model (num_layers, hidden_size and so on), or the seconds of its passes (cost)");
+        "a model, by a name of `pipesim list models`: model=NAME, or num_layers=N, hidden_size=N, "
+        "num_attention_heads=N");
   } else if (cluster.empty()) {
     draft.missing.emplace_back("the cluster: --cluster NAME");
   }

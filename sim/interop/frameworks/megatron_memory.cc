@@ -48,14 +48,29 @@ void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
     whole_copy = whole_copy && std::string_view(key) != "main_params_dtype";
   }
   const bool remainders = settings.flag({"store_param_remainders"}).value_or(true);
+  const bool reused = settings.is_set({"reuse_fp32_param"}) && bf16_weights;  // MindSpeed's
   if (settings.is_set({"optimizer_cpu_offload"})) {
     put_on_host(settings, draft);
+  } else if (reused) {
+    put_flag(draft.memory, "store_param_remainders", true);
   } else if (aware && remainders && whole_copy && bf16_weights) {
     put_flag(draft.memory, "store_param_remainders", true);
     draft.notes.emplace_back(
         "the optimizer keeps of fp32 weights what bf16 ones lack (store_param_remainders), as "
         "Transformer Engine does from 2.1 on");
   }
+}
+
+void stop_at_adapters(Settings& settings, Draft& draft) {
+  static constexpr std::array<std::string_view, 3> kWhole{"full", "none", "None"};
+  const Setting* kind = settings.find({"train_type", "tuner_type", "peft_scheme", "peft"});
+  const Setting* rank = settings.find({"lora_r"});
+  if (kind != nullptr && std::ranges::count(kWhole, kind->text()) > 0) return;
+  const Setting* const first = kind != nullptr ? kind : rank;
+  if (first == nullptr) return;
+  not_understood(draft, first->name,
+                 fmt::format("{} {}: adapters alone train, and all parameters do here", first->name,
+                             first->text()));
 }
 
 void put_kept_activations(Settings& settings, Draft& draft) {

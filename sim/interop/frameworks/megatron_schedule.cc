@@ -55,6 +55,9 @@ long chunks_of(Settings& settings, const MegatronSizes& sizes) {
   const auto stages = settings.number(
       {"num_virtual_stages_per_pipeline_rank", "virtual_pipeline_model_parallel_size"}, 1);
   const auto layers = settings.number({"num_layers_per_virtual_pipeline_stage"}, 1);
+  if (!sizes.layers_of_stage.empty()) {
+    return std::max(1L, static_cast<long>(sizes.layers_of_stage.size()) / sizes.pipeline);
+  }
   if (!sizes.layout.empty()) {
     const long all = LayoutBars(sizes.layout).count() + 1;
     return std::max(1L, all / sizes.pipeline);
@@ -137,12 +140,43 @@ std::string of_fork(Settings& settings, const MegatronSizes& sizes) {
   return "";
 }
 
+// A schedule by its name: MindSpeed's, and those of Primus' own pipeline. Empty: none is named, or
+// one that Megatron-LM's settings say.
+std::string named_schedule(Settings& settings, MegatronSizes& sizes, Draft& draft) {
+  struct Name {
+    std::string_view theirs, ours;
+    long chunks = 1;
+  };
+  static constexpr Name kNames[] = {{"1f1b", ""},
+                                    {"1f1b-interleaved", ""},
+                                    {"zero-bubble", "zb-h1"},
+                                    {"zbv-formatted", "zb-v", 2},
+                                    {"v-half", "v-half", 2},
+                                    {"v-min", "v-min", 2},
+                                    {"dualpipev", "dualpipev", 2},
+                                    {"gpipe", "gpipe"}};
+  const bool replaced = settings.is_set({"patch_primus_pipeline"});
+  const auto algorithm = settings.text({"pp_algorithm"});
+  const auto method = settings.text({"schedules_method"});
+  const auto named = method ? method : replaced ? algorithm : std::nullopt;
+  if (!named) return "";
+  const auto* const known = std::ranges::find(kNames, *named, &Name::theirs);
+  if (known != std::end(kNames)) {
+    if (!known->ours.empty() && sizes.pipeline > 1) sizes.chunks = known->chunks;
+    return sizes.pipeline > 1 ? std::string(known->ours) : "";
+  }
+  const char* const setting = method ? "schedules_method" : "pp_algorithm";
+  not_understood(draft, setting, fmt::format("{} {}", setting, *named));
+  return "";
+}
+
 }  // namespace
 
 void put_schedule(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   sizes.layout = layout_of(settings);
   sizes.chunks = sizes.pipeline > 1 ? chunks_of(settings, sizes) : 1;
-  const std::string fork = of_fork(settings, sizes);
+  const std::string named = named_schedule(settings, sizes, draft);
+  const std::string fork = named.empty() ? of_fork(settings, sizes) : named;
   sizes.zero_bubble = !fork.empty();
   if (!fork.empty()) {
     draft.schedule = fork;

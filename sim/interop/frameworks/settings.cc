@@ -241,6 +241,12 @@ std::string words_for(const Setting& setting, const KnownSettings& known, bool i
   return near.empty() ? words : fmt::format("{}; did you mean '{}'?", words, near);
 }
 
+// True where nothing is lost without a setting that nothing took.
+bool says_nothing(const Setting& setting, bool in_catalogue) {
+  return setting.usual || small(setting.text()) == "auto" || !setting.asks.empty() ||
+         is_nothing(setting) || (!in_catalogue && is_off(setting));
+}
+
 }  // namespace
 
 bool Settings::leaves_out(const Setting& setting) const {
@@ -256,8 +262,7 @@ Untaken Settings::untaken() const {
     const auto usual = default_of(known, setting.name);
     const bool usually =
         usual && !setting.values.empty() && small(setting.text()) == small(usual->value_or("null"));
-    const bool without = setting.usual || !setting.asks.empty() || is_nothing(setting) ||
-                         (!usual && is_off(setting));
+    const bool without = says_nothing(setting, usual.has_value());
     if (usually || without || covers(known.no_effect, setting.name)) {
       ++untaken.without_effect;
       continue;

@@ -73,6 +73,10 @@ class Settings {
   [[nodiscard]] Untaken untaken() const;
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] bool empty() const { return settings_.empty(); }
+  // The names are Megatron-LM's: not those of torchtitan and DeepSpeed.
+  [[nodiscard]] bool is_megatron() const {
+    return framework_ != "torchtitan" && framework_ != "deepspeed";
+  }
   [[nodiscard]] bool has(const std::string& name) const;
   [[nodiscard]] bool is_given(const std::string& name) const;  // beside the file
 
@@ -126,6 +130,9 @@ Settings read_yaml_settings(
     const std::string& framework, const std::string& file, const std::string& text,
     const Given& given = {},
     const ScriptReader& reader = [](const std::string&) { return std::nullopt; });
+// YAML of a framework that says Megatron-LM's settings by other names (GPT-NeoX, nanotron), known
+// by paths that only its files have; nothing where it is none of these.
+std::optional<Settings> read_renamed_settings(const std::string& file, const std::string& text);
 // TOML and JSON: leaves by path.
 Settings read_toml_settings(const std::string& framework, const std::string& file,
                             const std::string& text);

@@ -22,13 +22,28 @@ std::string lower(std::string text) {
   return text;
 }
 
+// Flavours whose names are not those of the catalogue.
+struct Flavor {
+  std::string_view name, flavor, model;
+};
+constexpr std::array kFlavors{
+    Flavor{"llama4", "17bx16e", "llama4-scout"},
+    Flavor{"llama4", "17bx128e", "llama4-maverick"},
+    Flavor{"deepseek-v3", "16b", "deepseek-v2-lite"},
+    Flavor{"deepseek-v3", "236b", "deepseek-v2"},
+    Flavor{"deepseek-v3", "671b", "deepseek-v3"},
+};
+
 // "llama3" and "405B": llama3.1-405b.
 std::string model_of(Settings& settings) {
   if (const auto given = catalogue_model(settings)) return given->name;
   const std::string name = lower(settings.text({"model.name"}).value_or(""));
   const std::string flavor = lower(settings.text({"model.flavor"}).value_or(""));
-  const std::array<std::string, 3> candidates{name + "-" + flavor, name + ".1-" + flavor,
-                                              flavor == "671b" ? name : ""};
+  std::string other;
+  for (const Flavor& each : kFlavors) {
+    if (each.name == name && each.flavor == flavor) other = each.model;
+  }
+  const std::array<std::string, 3> candidates{name + "-" + flavor, name + ".1-" + flavor, other};
   for (const std::string& candidate : candidates) {
     const auto& models = catalogue_models();
     if (std::ranges::find(models, candidate, &Transformer::name) != models.end()) return candidate;

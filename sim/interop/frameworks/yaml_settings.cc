@@ -152,11 +152,15 @@ class YamlSettings {
     if (std::ranges::find(kOthers, name) != kOthers.end()) {
       settings_.add({name, {"a section"}, map.where()});
     } else if (name == "peft" || (name == "data" && path.size() > 1)) {
-      for (const auto& [key, value] : map.all_entries()) {
-        if (key == "peft_scheme") leaves_.push_back({{key}, value, usual_});
-      }
+      collect_adapters(map);
     } else {
       collect(map, path, depth);
+    }
+  }
+  // NeMo lists the settings of every scheme, and names the one that it takes.
+  void collect_adapters(const YamlValue& peft) {
+    for (const auto& [key, value] : peft.all_entries()) {
+      if (key == "peft_scheme") leaves_.push_back({{key}, value, usual_});
     }
   }
   // NeMo's optimizer that is divided over data ranks.

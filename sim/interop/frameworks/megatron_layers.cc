@@ -1,0 +1,321 @@
+#include "sim/interop/frameworks/megatron_layers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+namespace pipesim {
+namespace {
+
+// [a,b]*n and lists in brackets, joined by '+'.
+class ListExpression {
+ public:
+  explicit ListExpression(std::string_view text) : text_(text) {}
+
+  // False where the text is no such expression, or too long.
+  bool read(std::vector<int>& to) { return sum(to, 0) && (skip(), at_ == text_.size()); }
+
+ private:
+  static constexpr size_t kMost = 1 << 16;
+  static constexpr int kDepth = 16;
+
+  void skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '"' || text_[at_] == '\'')) {
+      ++at_;
+    }
+  }
+  bool take(char c) {
+    skip();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  bool number(int& value) {
+    skip();
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    at_ = static_cast<size_t>(end - text_.data());
+    return error == std::errc() && value >= 0;
+  }
+  bool sum(std::vector<int>& to, int depth) {
+    if (depth > kDepth || !product(to, depth)) return false;
+    while (take('+')) {
+      if (!product(to, depth)) return false;
+    }
+    return true;
+  }
+  bool product(std::vector<int>& to, int depth) {
+    std::vector<int> values;
+    if (take('(')) {
+      if (!sum(values, depth + 1) || !take(')')) return false;
+    } else if (take('[')) {
+      int value = 0;
+      while (number(value)) {
+        values.push_back(value);
+        if (!take(',')) break;
+      }
+      if (!take(']')) return false;
+    } else {
+      return false;
+    }
+    int times = 1;
+    if (take('*') && !number(times)) return false;
+    if (values.size() * static_cast<size_t>(times) + to.size() > kMost) return false;
+    for (int i = 0; i < times; ++i) to.insert(to.end(), values.begin(), values.end());
+    return true;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+// The shortest text that the whole one repeats, its last repetition cut or not.
+std::string period_of(const std::string& text) {
+  for (size_t length = 1; length < text.size(); ++length) {
+    bool repeats = true;
+    for (size_t i = length; i < text.size() && repeats; ++i) repeats = text[i] == text[i - length];
+    if (repeats) return text.substr(0, length);
+  }
+  return text;
+}
+
+// A letter a layer: `some` for those that the setting counts, `full` for the others. An int N: of
+// every N layers the last is full; else a list, 1 for those that it counts. Empty: neither.
+std::string letters_of(const std::string& text, long layers, char some, char full) {
+  long every = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), every);
+  std::string letters;
+  if (error == std::errc() && end == text.data() + text.size() && every > 0) {
+    for (long i = 0; i < layers; ++i) letters += (i + 1) % every == 0 ? full : some;
+    return letters;
+  }
+  std::vector<int> flags = frequencies_of(text, layers);
+  if (flags.empty()) {
+    for (const long each : numbers_of(text)) flags.push_back(static_cast<int>(each));
+    if (std::cmp_not_equal(flags.size(), layers)) return "";
+  }
+  for (const int flag : flags) letters += flag == 1 ? some : full;
+  return letters;
+}
+
+void put_pattern(const char* setting, const std::string& text, const std::string& letters,
+                 Draft& draft) {
+  if (letters.empty()) {
+    not_understood(draft, setting, fmt::format("{} {}", setting, text));
+  } else {
+    put(draft.model, "layer_pattern", "\"" + period_of(letters) + "\"");
+  }
+}
+
+struct Size {
+  const char* key;
+  const char* setting;
+  long usual;
+};
+
+void put_sizes(Settings& settings, std::initializer_list<Size> sizes, Draft& draft) {
+  for (const Size& size : sizes) {
+    put(draft.model, std::string("linear_attention.") + size.key,
+        settings.number({size.setting}, 1).value_or(size.usual));
+  }
+}
+
+// Mamba-2 as Megatron-LM's mixer has it: twice the hidden size in heads.
+void put_mamba(Settings& settings, long hidden, Draft& draft) {
+  constexpr long kHead = 64;
+  constexpr long kGroups = 8;
+  constexpr long kState = 128;
+  const long head = settings.number({"mamba_head_dim"}, 1).value_or(kHead);
+  put(draft.model, "linear_attention.kind", "mamba2");
+  put_sizes(settings,
+            {{"num_heads", "mamba_num_heads", std::max(1L, 2 * hidden / head)},
+             {"head_size", "mamba_head_dim", kHead},
+             {"key_heads", "mamba_num_groups", kGroups},
+             {"key_head_size", "mamba_state_dim", kState}},
+            draft);
+  put(draft.model, "linear_attention.conv_kernel", 4);
+  put(draft.model, "linear_attention.chunk_size", 128);
+}
+
+void put_gated_delta(Settings& settings, long layers, Draft& draft) {
+  const auto variant = settings.text({"experimental_attention_variant"});
+  const auto frequency = settings.text({"linear_attention_freq"});
+  if (!variant) return;
+  if (*variant != "gated_delta_net" && *variant != "gdn") {
+    not_understood(draft, "experimental_attention_variant",
+                   fmt::format("experimental_attention_variant {}", *variant));
+    return;
+  }
+  const std::string every = frequency.value_or("1");
+  put_pattern("linear_attention_freq", every, letters_of(every, layers, 'R', 'G'), draft);
+  put(draft.model, "linear_attention.kind", "gated_delta");
+  put_sizes(settings,
+            {{"num_heads", "linear_num_value_heads", 32},
+             {"head_size", "linear_value_head_dim", 128},
+             {"key_heads", "linear_num_key_heads", 16},
+             {"key_head_size", "linear_key_head_dim", 128},
+             {"conv_kernel", "linear_conv_kernel_dim", 4}},
+            draft);
+}
+
+// (left, right), of which a causal model sees the left and the token itself.
+void put_window(Settings& settings, long layers, Draft& draft) {
+  const auto window = settings.text({"window_size"});
+  const auto skipped = settings.text({"window_attn_skip_freq"});
+  const std::vector<long> sides = numbers_of(window.value_or(""));
+  if (sides.empty() || sides[0] <= 0) return;
+  put(draft.model, "attention_window", sides[0] + 1);
+  const std::string letters =
+      skipped ? letters_of(*skipped, layers, 'W', 'G') : std::string(layers, 'W');
+  put_pattern("window_attn_skip_freq", skipped.value_or(""), letters, draft);
+}
+
+// Which layers have experts, from the first that may on: the first of every so many.
+struct ExpertLayers {
+  long dense = 0;
+  long every = 1;
+};
+
+std::optional<ExpertLayers> expert_layers(const std::vector<int>& flags) {
+  const auto size = static_cast<long>(flags.size());
+  const long dense = std::ranges::find(flags, 1) - flags.begin();
+  if (dense == size) return std::nullopt;
+  long every = 1;
+  while (dense + every < size && flags[dense + every] == 0) ++every;
+  for (long i = dense; i < size; ++i) {
+    if ((flags[i] == 1) != ((i - dense) % every == 0)) return std::nullopt;
+  }
+  return ExpertLayers{dense, every};
+}
+
+std::vector<int> expert_flags(const std::string& text, long layers) {
+  std::vector<int> flags = frequencies_of(text, layers);
+  if (!flags.empty()) return flags;
+  for (const long each : numbers_of(text)) flags.push_back(static_cast<int>(each));
+  return std::cmp_equal(flags.size(), layers) ? flags : std::vector<int>{};
+}
+
+void put_expert_layers(Settings& settings, long layers, Draft& draft) {
+  const auto stated = settings.text({"moe_layer_freq"});
+  const std::string text = stated && *stated != "-1" ? *stated : "1";
+  const auto behind = settings.number({"first_k_dense_replace"});  // MindSpeed's
+  const auto interval = settings.number({"expert_interval"}, 1);   // Megatron-DeepSpeed's
+  std::vector<int> flags = expert_flags(text, layers);
+  for (long i = 0; i < std::min(behind.value_or(0), static_cast<long>(flags.size())); ++i) {
+    flags[i] = 0;
+  }
+  auto found = expert_layers(flags);
+  if (interval) found = ExpertLayers{*interval - 1, *interval};
+  if (!found) {
+    not_understood(draft, "moe_layer_freq",
+                   fmt::format("moe_layer_freq {}: experts stand in one of every so many layers "
+                               "behind the first dense ones",
+                               text));
+    return;
+  }
+  if (found->dense > 0) put(draft.model, "moe.first_dense_layers", found->dense);
+  if (found->every > 1) put(draft.model, "moe.every", found->every);
+}
+
+void put_shared_experts(Settings& settings, long size, Draft& draft) {
+  const auto shared =
+      settings.number({"moe_shared_expert_intermediate_size", "shared_moe_ffn_hidden_size"});
+  const auto number = settings.number({"n_shared_experts"});
+  const bool gate = settings.is_set({"moe_shared_expert_gate", "shared_expert_gate"});
+  if (shared.value_or(0) == 0 && number.value_or(0) == 0) return;
+  if (shared.value_or(0) > 0 && *shared % size != 0) {
+    put(draft.model, "moe.shared_experts", 1);
+    put(draft.model, "moe.shared_ffn_hidden_size", *shared);
+  } else {
+    put(draft.model, "moe.shared_experts", shared.value_or(0) > 0 ? *shared / size : *number);
+  }
+  if (gate) put_flag(draft.model, "moe.shared_gate", true);
+}
+
+}  // namespace
+
+std::vector<int> frequencies_of(const std::string& text, long length) {
+  std::vector<int> values;
+  int every = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), every);
+  if (error == std::errc() && end == text.data() + text.size() && every > 0) {
+    for (long i = 0; i < length; ++i) values.push_back(i % every == 0 ? 1 : 0);
+    return values;
+  }
+  if (!ListExpression(text).read(values)) return {};
+  return std::cmp_equal(values.size(), length) ? values : std::vector<int>{};
+}
+
+std::vector<long> numbers_of(const std::string& text) {
+  std::vector<long> numbers;
+  for (const char* at = text.data(); at < text.data() + text.size();) {
+    long value = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), value);
+    if (error == std::errc()) numbers.push_back(value);
+    at = error == std::errc() ? end : at + 1;
+  }
+  return numbers;
+}
+
+std::string hybrid_pattern(Settings& settings, MegatronSizes& sizes, Draft& draft) {
+  const bool hybrid = settings.is_set({"is_hybrid_model"});
+  const auto text = settings.text({"hybrid_layer_pattern", "hybrid_override_pattern"});
+  if (!text && hybrid) {
+    not_understood(draft, "is_hybrid_model", "is_hybrid_model, without a pattern of its layers");
+  }
+  std::string letters = text.value_or("");
+  std::erase_if(letters, [](char c) { return c == '"' || c == '\'' || c == ' '; });
+  letters = letters.substr(0, letters.find('/'));  // behind it stand those of MTP modules
+  if (letters.find('|') != std::string::npos) sizes.layers_of_stage = {0};
+  std::string layers;
+  for (const char letter : letters) {
+    if (letter == '|') {
+      sizes.layers_of_stage.push_back(0);
+      continue;
+    }
+    if (!sizes.layers_of_stage.empty()) ++sizes.layers_of_stage.back();
+    layers += letter;
+  }
+  if (layers.find_first_not_of("M*-E") == std::string::npos) return layers;
+  not_understood(draft, "hybrid_layer_pattern", fmt::format("hybrid_layer_pattern {}", *text));
+  return "";
+}
+
+void put_layer_kinds(Settings& settings, long layers, long hidden, const std::string& hybrid,
+                     Draft& draft) {
+  if (hybrid.empty()) {
+    put_window(settings, layers, draft);
+    put_gated_delta(settings, layers, draft);
+    return;
+  }
+  put(draft.model, "layer_pattern", "\"" + hybrid + "\"");
+  if (hybrid.find('M') != std::string::npos) put_mamba(settings, hidden, draft);
+}
+
+void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes, Draft& draft) {
+  const auto experts = settings.number({"num_experts", "num_moe_experts"}, 1);
+  const long topk = settings.number({"moe_router_topk"}, 1).value_or(2);
+  // Megatron-DeepSpeed's experts are one a token unless it says otherwise.
+  const auto theirs = settings.number({"topk"}, 1);
+  const bool theirs_alone = settings.find({"moe_expert_parallel_size"}) != nullptr;
+  const long size =
+      settings.number({"moe_ffn_hidden_size", "moe_intermediate_size"}, 1).value_or(ffn);
+  const bool bias = settings.is_set({"moe_router_enable_expert_bias"});
+  if (experts.value_or(1) <= 1) return;
+  sizes.experts = true;
+  put(draft.model, "moe.num_experts", *experts);
+  put(draft.model, "moe.router_topk", theirs ? *theirs : theirs_alone ? 1 : topk);
+  put(draft.model, "moe.ffn_hidden_size", size);
+  put_shared_experts(settings, size, draft);
+  if (bias) put_flag(draft.model, "moe.router_bias", true);
+  // A hybrid pattern says it.
+  if (std::ranges::none_of(draft.model, [](const auto& entry) {
+        return entry.first == "layer_pattern" && entry.second.find('E') != std::string::npos;
+      })) {
+    put_expert_layers(settings, layers, draft);
+  } else {
+    (void)settings.find({"moe_layer_freq"});
+  }
+}
+
+}  // namespace pipesim

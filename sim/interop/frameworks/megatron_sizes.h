@@ -1,0 +1,22 @@
+// Sizes that several parts of a Megatron-LM scenario follow from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pipesim {
+
+struct MegatronSizes {
+  long tensor = 1;
+  long pipeline = 1;
+  long context = 1;
+  long chunks = 1;
+  long layers = 0;
+  bool experts = false;
+  bool zero_bubble = false;                // of the zero-bubble fork, whose sends are asynchronous
+  std::string layout = {};                 // pipeline_model_parallel_layout
+  std::vector<long> layers_of_stage = {};  // in a hybrid pattern, where it ends stages
+  std::vector<long> idle_layers = {};  // their numbers: they do nothing (MindSpeed's noop_layers)
+};
+
+}  // namespace pipesim

@@ -1,0 +1,109 @@
+// Layers of other kinds, precisions, recomputation and adapters in settings of Megatron-LM and its
+// kin.
+#include <gtest/gtest.h>
+
+#include "models/layer_parameters.h"
+#include "sim/core/error.h"
+#include "sim/interop/frameworks/draft.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim::megatron_layers_test {
+namespace {
+
+const std::string kRun =
+    "run train.py --world-size 8 --vocab-size 32000 --make-vocab-size-divisible-by 1 --seq-length "
+    "2048 --micro-batch-size 1 --global-batch-size 16 --hidden-dropout 0 --attention-dropout 0 "
+    "--position-embedding-type rope --normalization RMSNorm --disable-bias-linear --swiglu "
+    "--ffn-hidden-size 512 ";
+const std::string kSmall = kRun + "--num-layers 8 --hidden-size 1024 --num-attention-heads 8 ";
+
+Draft drafted(const std::string& text) {
+  return megatron_draft(read_arguments("run.sh", text), "dgx-h100");
+}
+
+Scenario read(const Draft& draft) {
+  EXPECT_TRUE(draft.missing.empty() && draft.stops.empty()) << summary_of(draft);
+  return read_scenario(YamlSource("imported.yaml", scenario_of(draft)));
+}
+
+Transformer model_of(const std::string& flags) {
+  return read(drafted(kSmall + "--bf16 " + flags)).modelled->model;
+}
+
+std::string stop_of(const std::string& flags) {
+  const Draft draft = drafted(kSmall + "--bf16 " + flags);
+  return draft.stops.empty() ? "" : draft.stops[0].first;
+}
+
+TEST(MegatronLayers, ReadsLinearAttentionOfEveryNthLayer) {
+  const Transformer model = model_of(
+      "--experimental-attention-variant gated_delta_net --linear-attention-freq 4 "
+      "--linear-num-value-heads 16 --attention-output-gate");
+  EXPECT_EQ(model.layer_pattern, "RRRG");
+  EXPECT_TRUE(model.output_gate);
+  ASSERT_TRUE(model.linear);
+  EXPECT_EQ(model.linear->kind, LinearAttention::Kind::kGatedDelta);
+  EXPECT_EQ(model.linear->num_heads, 16);
+  EXPECT_EQ(model.linear->key_heads, 16);
+  EXPECT_EQ(stop_of("--experimental-attention-variant dsa"), "experimental_attention_variant");
+}
+
+TEST(MegatronLayers, ReadsHybridPatternsAndTheirStages) {
+  const std::string hybrid =
+      kRun + "--bf16 --hidden-size 1024 --num-attention-heads 8 --pipeline-model-parallel-size 2 ";
+  const Scenario scenario = read(drafted(hybrid + "--hybrid-layer-pattern 'M-M|*-/MM'"));
+  EXPECT_EQ(scenario.modelled->model.num_layers, 5);
+  EXPECT_EQ(scenario.modelled->model.layer_pattern, "M-M*-");
+  EXPECT_EQ(scenario.modelled->model.linear->num_heads, 32);  // 2 x 1024 / 64
+  EXPECT_EQ(scenario.modelled->split.listed, (std::vector<int>{3, 2}));
+  EXPECT_EQ(drafted(hybrid + "--hybrid-layer-pattern MZ").stops[0].first, "hybrid_layer_pattern");
+}
+
+TEST(MegatronLayers, ReadsWindows) {
+  const Transformer model = model_of("--window-size 127,0 --window-attn-skip-freq 2");
+  EXPECT_EQ(model.attention_window, 128);
+  EXPECT_EQ(model.layer_pattern, "WG");
+}
+
+TEST(MegatronLayers, ReadsWhichLayersHaveExperts) {
+  const std::string moe = "--num-experts 8 --moe-ffn-hidden-size 256 ";
+  EXPECT_EQ(model_of(moe + "--moe-layer-freq 2").experts->every, 2);
+  EXPECT_EQ(model_of(moe + "--moe-layer-freq ([0]*2+[1]*6)").experts->first_dense_layers, 2);
+  const Experts after = *model_of(moe + "--moe-layer-freq ([0,1]*4)").experts;
+  EXPECT_EQ(after.first_dense_layers, 1);
+  EXPECT_EQ(after.every, 2);
+  EXPECT_EQ(model_of(moe + "--first-k-dense-replace 3").experts->first_dense_layers, 3);
+  EXPECT_EQ(stop_of(moe + "--moe-layer-freq ([0,1,1]*2+[1]*2)"), "moe_layer_freq");
+}
+
+TEST(MegatronLayers, ReadsSharedExpertsOfAnySize) {
+  const std::string moe = "--num-experts 8 --moe-ffn-hidden-size 256 ";
+  EXPECT_EQ(model_of(moe + "--moe-shared-expert-intermediate-size 512").experts->shared_experts, 2);
+  const Experts own =
+      *model_of(moe + "--moe-shared-expert-intermediate-size 384 --moe-shared-expert-gate").experts;
+  EXPECT_EQ(own.shared_experts, 1);
+  EXPECT_EQ(own.shared_ffn_hidden_size, 384);
+  EXPECT_TRUE(own.shared_gate);
+}
+
+TEST(MegatronLayers, LeavesOutIdleOnes) {
+  const Scenario scenario =
+      read(drafted(kSmall + "--bf16 --pipeline-model-parallel-size 4 --noop-layers 6,7"));
+  EXPECT_EQ(scenario.modelled->model.num_layers, 6);
+  EXPECT_EQ(scenario.modelled->split.listed, (std::vector<int>{2, 2, 2, 0}));
+}
+
+TEST(MegatronSchedules, AreNamedByItsKin) {
+  const std::string four = kSmall + "--bf16 --pipeline-model-parallel-size 4 ";
+  EXPECT_EQ(read(drafted(four + "--schedules-method dualpipev")).schedules[0].name, "dualpipev");
+  EXPECT_EQ(drafted(four + "--schedules-method foo").stops[0].first, "schedules_method");
+}
+
+TEST(MegatronDeepSpeed, NamesItsStageOfZero) {
+  const Scenario scenario = read(drafted(kSmall + "--bf16 --zero-stage 1"));
+  EXPECT_TRUE(scenario.modelled->state.distributed_optimizer);
+  EXPECT_FALSE(scenario.modelled->state.sharded_gradients);
+}
+
+}  // namespace
+}  // namespace pipesim::megatron_layers_test

@@ -1,0 +1,82 @@
+// YAML of GPT-NeoX and nanotron as Megatron-LM's settings, and logs of other frameworks.
+#include <gtest/gtest.h>
+
+#include "sim/interop/frameworks/draft.h"
+#include "sim/interop/megatron/log.h"
+#include "sim/interop/megatron/memory_log.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim::renamed_settings_test {
+namespace {
+
+Scenario read(const std::string& text) {
+  auto settings = read_renamed_settings("c.yml", text);
+  EXPECT_TRUE(settings);
+  const Draft draft = megatron_draft(*settings, "dgx-h100");
+  EXPECT_TRUE(draft.missing.empty() && draft.stops.empty()) << summary_of(draft);
+  return read_scenario(YamlSource("imported.yaml", scenario_of(draft)));
+}
+
+TEST(RenamedSettings, AreThoseOfGptNeox) {
+  const Scenario scenario = read(
+      "{\"pipe-parallel-size\": 4, \"model-parallel-size\": 2, \"num-layers\": 44,\n"
+      "\"hidden-size\": 6144, \"num-attention-heads\": 64, \"seq-length\": 2048,\n"
+      "\"norm\": \"layernorm\", \"pos-emb\": \"rotary\", \"no-weight-tying\": true,\n"
+      "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 32,\n"
+      "\"checkpoint-activations\": true, \"zero_optimization\": {\"stage\": 1},\n"
+      "\"fp16\": {\"enabled\": true}, \"vocab_size\": 50432, \"world_size\": 16}\n");
+  EXPECT_EQ(scenario.parallel.pipeline, 4);
+  EXPECT_EQ(scenario.parallel.tensor, 2);
+  EXPECT_EQ(scenario.parallel.data, 2);
+  EXPECT_EQ(scenario.batch.microbatches, 32);
+  EXPECT_EQ(scenario.modelled->model.positions, Positions::kRotary);
+  EXPECT_FALSE(scenario.modelled->model.tied_embeddings);
+  EXPECT_TRUE(scenario.modelled->state.distributed_optimizer);
+  EXPECT_EQ(scenario.schedules[0].recompute->granularity, RecomputeGranularity::kFull);
+}
+
+TEST(RenamedSettings, AreThoseOfNanotron) {
+  const Scenario scenario = read(
+      "model: {dtype: bfloat16, model_config: {num_hidden_layers: 16, hidden_size: 2048,\n"
+      "  intermediate_size: 8192, num_attention_heads: 32, num_key_value_heads: 8,\n"
+      "  tie_word_embeddings: true, vocab_size: 128256, max_position_embeddings: 4096}}\n"
+      "parallelism: {dp: 4, pp: 2, tp: 2, pp_engine: afab, tp_mode: REDUCE_SCATTER}\n"
+      "tokens: {micro_batch_size: 2, sequence_length: 4096, batch_accumulation_per_replica: 8}\n"
+      "optimizer: {zero_stage: 1}\n");
+  EXPECT_EQ(scenario.schedules[0].name, "gpipe");
+  EXPECT_EQ(scenario.parallel.data, 4);
+  EXPECT_EQ(scenario.batch.microbatches, 8);
+  EXPECT_TRUE(scenario.modelled->context.sequence_parallel);
+  EXPECT_EQ(scenario.modelled->model.num_query_groups, 8);
+  EXPECT_TRUE(scenario.modelled->model.gated_mlp);
+}
+
+TEST(RenamedSettings, AreNoneOfOtherFiles) {
+  EXPECT_FALSE(read_renamed_settings("c.yml", "num_layers: 8\n"));
+}
+
+TEST(TrainingLog, SaysAStepOfEveryFramework) {
+  EXPECT_NEAR(steps_of_log("iteration 1 | iter time (s): 2.5 | loss 3\n").median.value(), 2.5,
+              1e-9);
+  EXPECT_NEAR(steps_of_log("train_step_timing in s: 2.34").median.value(), 2.34, 1e-9);
+  EXPECT_NEAR(steps_of_log("elapsed_time_per_iteration_ms: 2.35K | x").median.value(), 2.35, 1e-9);
+  EXPECT_NEAR(steps_of_log("loss: 1  tps: 4,000  mfu", {.tokens_per_gpu = 8000}).median.value(), 2,
+              1e-9);
+  EXPECT_NEAR(steps_of_log("CurrSamplesPerSec=12.5, x", {.samples = 50}).median.value(), 4, 1e-9);
+  EXPECT_EQ(steps_of_log("loss: 1  tps: 4,000  mfu").lines, 0U) << "of a size that is not known";
+}
+
+TEST(TrainingLog, SaysMemoryInItsOwnTerms) {
+  const LoggedMemory titan = memory_of_log("memory: 61.20GiB(77.41%)  tps: 5,636\n");
+  EXPECT_TRUE(titan.reserved);
+  EXPECT_EQ(titan.allocated, 61.2 * kGiB);
+  EXPECT_EQ(memory_of_log("MemAllocated=2GB, MaxMemAllocated=12.5GB").allocated, 12.5 * kGiB);
+  const LoggedMemory ranks = memory_of_log(
+      "[Rank 0] memory (MB) | max allocated: 2048.0 |\n[Rank 12] memory | max allocated: 1024\n");
+  EXPECT_FALSE(ranks.reserved);
+  ASSERT_EQ(ranks.of_rank.size(), 2U);
+  EXPECT_EQ(ranks.of_rank.at(12), 1.0 * kGiB);
+}
+
+}  // namespace
+}  // namespace pipesim::renamed_settings_test
