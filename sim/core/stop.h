@@ -15,17 +15,17 @@ class Stopped : public std::exception {
 // While one lives, its thread stops once `asked` is true; the last one made counts.
 class StopOn {
  public:
-  explicit StopOn(const std::atomic<bool>& asked) : before_(current_) { current_ = &asked; }
+  explicit StopOn(const std::atomic<bool>& asked) : before_(current) { current = &asked; }
   StopOn(const StopOn&) = delete;
   StopOn& operator=(const StopOn&) = delete;
-  ~StopOn() { current_ = before_; }
+  ~StopOn() { current = before_; }
 
   static bool is_asked() {
-    return current_ != nullptr && current_->load(std::memory_order_relaxed);
+    return current != nullptr && current->load(std::memory_order_relaxed);
   }
 
  private:
-  static inline thread_local const std::atomic<bool>* current_ = nullptr;
+  static inline thread_local const std::atomic<bool>* current = nullptr;
   const std::atomic<bool>* before_;
 };
 
