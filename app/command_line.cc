@@ -11,18 +11,20 @@
 
 namespace pipesim {
 
-CommandLine::CommandLine(int argc, const char* const* argv) : text_("pipesim") {
+CommandLine::CommandLine(int argc, const char* const* argv) {
+  std::string text = "pipesim";
   for (int i = 1; i < argc; ++i) {
     arguments_.emplace_back(argv[i]);
-    text_ += ' ';
-    columns_.push_back(static_cast<int>(text_.size()) + 1);
-    text_ += arguments_.back();
+    text += ' ';
+    columns_.push_back(static_cast<int>(text.size()) + 1);
+    text += arguments_.back();
   }
+  columns_.push_back(static_cast<int>(text.size()) + 1);
+  text_ = std::move(text);
 }
 
 Location CommandLine::where(size_t index) const {
-  const int column = index < columns_.size() ? columns_[index] : static_cast<int>(text_.size()) + 1;
-  return {"command line", 1, column, text_};
+  return {"command line", 1, columns_[std::min(index, arguments_.size())], text_};
 }
 
 Location CommandLine::where(const std::string& argument) const {

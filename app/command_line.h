@@ -27,8 +27,8 @@ class CommandLine {
 
  private:
   std::vector<std::string> arguments_;
-  std::vector<int> columns_;  // of the first letter, from 1
-  std::string text_;
+  std::vector<int> columns_;  // of each first letter, from 1, and behind the last
+  SharedLine text_;
 };
 
 // Where each schedule's result goes: with several, their names come between the stem and the

@@ -114,7 +114,9 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
 }
 
 // Names in a message are of anyone's making: no terminal obeys them.
-void say(const std::string& what) { std::cerr << "pipesim: " << printable(what) << '\n'; }
+void say(const std::string& what) {
+  std::cerr << "pipesim: " << shortened(printable(what)) << '\n';
+}
 
 }  // namespace
 }  // namespace pipesim

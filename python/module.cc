@@ -22,7 +22,7 @@ void translate(std::exception_ptr thrown) {
   } catch (const InputError& error) {
     const Location& where = error.where();
     set_error("InputError", printable(error.what()), where.file, where.line, where.column,
-              where.text);
+              std::string(where.text.view()));
   } catch (const InfeasibleError& error) {
     set_error("InfeasibleError", printable(error.what()));
   }

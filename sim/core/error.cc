@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "sim/core/text.h"
+
 namespace pipesim {
 namespace {
 
 // What of a long line stands around the column, and the column within it.
-std::pair<std::string, size_t> window(const std::string& line, int column) {
+std::pair<std::string_view, size_t> window(std::string_view line, int column) {
   constexpr size_t kWidth = 160;
   const auto at = static_cast<size_t>(column);
   if (line.size() <= kWidth) return {line, at};
@@ -21,7 +23,7 @@ std::string located(const Location& where, std::string_view message) {
   if (where.line > 0) text += fmt::format(":{}:{}", where.line, where.column);
   text += text.empty() ? std::string(message) : fmt::format(": {}", message);
   if (!where.text.empty() && where.column > 0) {
-    const auto [line, column] = window(where.text, where.column);
+    const auto [line, column] = window(where.text.view(), where.column);
     // Tabs stay tabs above the caret, so that it points at the right character in any terminal.
     std::string indent;
     for (size_t i = 0; i + 1 < column; ++i) {
@@ -35,6 +37,8 @@ std::string located(const Location& where, std::string_view message) {
 }  // namespace
 
 InputError::InputError(const Location& where, std::string_view message)
-    : std::runtime_error(located(where, message)), where_(where), message_(message) {}
+    : std::runtime_error(located(where, shortened(message))),
+      where_(where),
+      message_(shortened(message)) {}
 
 }  // namespace pipesim

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim/core/shared_text.h"
+
 namespace pipesim {
 
 // A place in something a person wrote. Line and column count from 1; 0 means "not known".
@@ -17,7 +19,7 @@ struct Location {
   std::string file;
   int line = 0;
   int column = 0;
-  std::string text;  // the source line, shown above the caret; may be empty
+  SharedLine text;  // the source line, shown above the caret; may be empty
 };
 
 class InputError : public std::runtime_error {

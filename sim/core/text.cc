@@ -63,7 +63,14 @@ struct Scale {
   const char* unit;
 };
 
+// More says no more to a person than its power of ten.
+constexpr double kMostWritten = 1e15;
+
 std::string scaled(double value, std::span<const Scale> scales, int digits) {
+  const Scale& largest = scales.front();
+  if (std::abs(value) >= kMostWritten * largest.factor) {
+    return fmt::format("{:.3g} {}", value / largest.factor, largest.unit);
+  }
   for (size_t i = 0; i + 1 < scales.size(); ++i) {
     // What the next smaller unit would round up to a full one of this: "1.000 s", not "1000.000
     // ms".
@@ -163,6 +170,35 @@ std::string printable(std::string_view text) {
     at += std::max(length, written);
   }
   return out;
+}
+
+std::string shortened(std::string_view text) {
+  constexpr size_t kMost = 600;
+  constexpr size_t kKept = kMost / 2 - 20;  // at each end
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  std::string out;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    if (begin > 0) out += '\n';
+    if (line.size() <= kMost) {
+      out += line;
+    } else {
+      size_t first = kKept;
+      size_t last = line.size() - kKept;
+      while (first > 0 && continues(line[first])) --first;
+      while (last < line.size() && continues(line[last])) ++last;
+      out += fmt::format("{} ... ({} bytes more) ... {}", line.substr(0, first), last - first,
+                         line.substr(last));
+    }
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::string counted(double count) {
+  return std::abs(count) < kMostWritten ? fmt::format("{:.0f}", count)
+                                        : fmt::format("{:.3g}", count);
 }
 
 std::string human(Seconds seconds) {

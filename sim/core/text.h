@@ -31,6 +31,10 @@ bool has_control_character(std::string_view text);
 // The same with such characters, and bytes that are no UTF-8, written out: "\\x1b".
 std::string printable(std::string_view text);
 
+// Each line with 600 bytes at most; of a longer one the middle is left out, and said.
+std::string shortened(std::string_view text);
+
+std::string counted(double count);   // "20000000"; "1.2e+30" beyond 15 digits
 std::string human(Seconds seconds);  // "18.522 ms"
 std::string human(Bytes bytes);      // "3.70 GiB"
 

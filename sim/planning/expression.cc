@@ -334,9 +334,9 @@ Location Expression::place(std::size_t at) const {
   Location place = where_;
   if (place.column < 1) return place;
   size_t column = static_cast<size_t>(place.column) - 1;
-  const std::string& line = place.text;
+  const std::string_view line = place.text.view();
   if (column < line.size() && (line[column] == '"' || line[column] == '\'')) ++column;
-  if (!std::string_view(line).substr(std::min(column, line.size())).starts_with(text_)) {
+  if (!line.substr(std::min(column, line.size())).starts_with(text_)) {
     return place;
   }
   place.column = static_cast<int>(column + at) + 1;

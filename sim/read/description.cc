@@ -377,10 +377,9 @@ class DescriptionReader {
       return {.first = formula(value)};
     }
     Location second = value.where();
-    if (value.where().text.find(text) != std::string::npos) {
-      second.column = static_cast<int>(
-          value.where().text.find(text, static_cast<size_t>(value.where().column - 1)) + dots + 3);
-    }
+    const auto column = static_cast<size_t>(std::max(second.column, 1) - 1);
+    const size_t at = second.text.view().find(text, column);
+    if (at != std::string_view::npos) second.column = static_cast<int>(at + dots) + 3;
     return {.first = Expression(text.substr(0, dots), value.where(), names_),
             .last = Expression(text.substr(dots + 2), second, names_)};
   }

@@ -386,8 +386,8 @@ void check_passes(const YamlValue& batch, const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
     const double passes = passes_of(scenario, choice);
     if (passes <= kMaxPasses) continue;
-    batch.fail(fmt::format("{:.0f} passes in an iteration of {}; at most {:.0f} can be simulated",
-                           passes, choice.name, kMaxPasses));
+    batch.fail(fmt::format("{} passes in an iteration of {}; at most {} can be simulated",
+                           counted(passes), choice.name, counted(kMaxPasses)));
   }
 }
 
@@ -396,9 +396,9 @@ void check_runs(const YamlValue& asked, double runs, const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
     const double passes = passes_of(scenario, choice) * runs;
     if (passes <= kMaxPassesOfRuns) continue;
-    asked.fail(fmt::format(
-        "{:.0f} passes in {} runs of {}; at most {:.0f} can be simulated: set fewer runs", passes,
-        runs, choice.name, kMaxPassesOfRuns));
+    asked.fail(
+        fmt::format("{} passes in {} runs of {}; at most {} can be simulated: set fewer runs",
+                    counted(passes), runs, choice.name, counted(kMaxPassesOfRuns)));
   }
 }
 

@@ -285,7 +285,7 @@ Override parse_override(const std::string& text, const Location& where) {
 }
 
 YamlSource::YamlSource(std::string name, const std::string& text, std::vector<Override> overrides)
-    : name_(std::move(name)), lines_(split(text, '\n')), overrides_(std::move(overrides)) {
+    : name_(std::move(name)), lines_(text), overrides_(std::move(overrides)) {
   check_utf8(name_, text);
   root_ = load_yaml(text, [this](const YAML::Mark& mark) { return locate(mark, ""); });
   for (const Override& replacement : overrides_) apply(replacement);
@@ -324,9 +324,8 @@ Location YamlSource::locate(const YAML::Mark& mark, const std::string& path, boo
     if (where.column > 0) where.column += static_cast<int>(given.path.size()) + 1;
     return where;
   }
-  if (mark.is_null()) return {name_, 1, 1, lines_.front()};
-  const bool known = std::cmp_less(mark.line, lines_.size());
-  return {name_, mark.line + 1, mark.column + 1, known ? lines_[mark.line] : ""};
+  if (mark.is_null()) return {name_, 1, 1, lines_[0]};
+  return {name_, mark.line + 1, mark.column + 1, lines_[static_cast<size_t>(mark.line)]};
 }
 
 YamlValue::YamlValue(const YamlSource& source, const YAML::Node& node, std::string path)

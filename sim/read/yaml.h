@@ -63,7 +63,7 @@ class YamlSource {
   void apply(const Override& replacement);
 
   std::string name_;
-  std::vector<std::string> lines_;
+  SharedLines lines_;
   std::vector<Override> overrides_;
   YAML::Node root_;
 };

@@ -73,18 +73,19 @@ Sweep Sweep::read(const std::string& path, const Location& asked, std::vector<Ov
 Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides)
     : name_(std::move(name)),
       text_(std::move(text)),
-      lines_(lines_of(text_)),
+      lines_(text_),
       overrides_(std::move(overrides)) {
   const YamlSource whole(name_, text_, overrides_);
   if (whole.root().is_null()) whole.root().fail("expected a scenario: this file is empty");
   YamlMap root(whole.root());
   const YamlValue section = root.require(kSection, "what to sweep: {grid: {key: [values]}}");
-  const std::vector<bool> of_sweep = lines_of_sweep(lines_);
+  const std::vector<std::string> lines = lines_of(text_);
+  const std::vector<bool> of_sweep = lines_of_sweep(lines);
   if (std::ranges::count(of_sweep, true) == 0) {
     section.fail("'sweep:' must begin a line of its own");
   }
-  for (size_t i = 0; i < lines_.size(); ++i) {
-    scenario_text_ += (of_sweep[i] ? "" : lines_[i]) + '\n';
+  for (size_t i = 0; i < lines.size(); ++i) {
+    scenario_text_ += (of_sweep[i] ? "" : lines[i]) + '\n';
   }
   axes_ = read_axes(section);
   if (const auto schedule = root.find("schedule"); schedule && schedule->is_list()) {
@@ -116,9 +117,9 @@ void Sweep::check_points(const YamlValue& section) const {
   const long most = given ? given->integer(1, kMaxPoints) : kUsualPoints;
   if (points <= static_cast<double>(most)) return;
   section.fail(
-      fmt::format("{:.0f} points, with about {} of results; max_points: {} is the most "
+      fmt::format("{} points, with about {} of results; max_points: {} is the most "
                   "{}",
-                  points, human(Bytes(kBytesOfPoint * points)), most,
+                  counted(points), human(Bytes(kBytesOfPoint * points)), most,
                   given ? "that it allows" : "without that key"));
 }
 

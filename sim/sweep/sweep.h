@@ -72,7 +72,7 @@ class Sweep {
   std::string name_;
   std::string text_;
   std::string scenario_text_;  // the lines of `sweep` left empty
-  std::vector<std::string> lines_;
+  SharedLines lines_;
   std::vector<Override> overrides_;
   std::vector<Axis> axes_;
   std::vector<std::string> keys_;

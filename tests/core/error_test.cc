@@ -30,5 +30,14 @@ TEST(InputError, LeavesOutWhatIsNotKnown) {
   EXPECT_STREQ(InputError({}, "no file was named").what(), "no file was named");
 }
 
+TEST(InputError, LeavesOutTheMiddleOfALongText) {
+  const std::string what =
+      InputError({}, std::string(300, 'a') + std::string(100000, 'b') + "': expected a number")
+          .what();
+  EXPECT_LT(what.size(), 700);
+  EXPECT_TRUE(what.starts_with(std::string(280, 'a') + " ... (99760 bytes more) ... b"));
+  EXPECT_TRUE(what.ends_with("b': expected a number"));
+}
+
 }  // namespace
 }  // namespace pipesim::error_test

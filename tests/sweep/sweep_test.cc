@@ -190,7 +190,7 @@ TEST(Sweep, AKeyOfTheCommandLineIsLocatedThere) {
   } catch (const InputError& error) {
     EXPECT_EQ(error.where().file, "command line");
     EXPECT_EQ(error.where().column, 28);
-    EXPECT_EQ(error.where().text, line);
+    EXPECT_EQ(error.where().text.view(), line);
   }
 }
 

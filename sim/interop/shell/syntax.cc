@@ -67,12 +67,8 @@ size_t shell_part_end(const std::string& text, size_t at, int depth) {
 }
 
 Location ShellPlace::location() const {
-  const std::string& text = source->text;
-  size_t begin = 0;
-  for (int i = 1; i < line && begin < text.size(); ++i) begin = text.find('\n', begin) + 1;
-  const size_t end = std::min(text.find('\n', begin), text.size());
   if (source->only_line > 0) return {source->file, source->only_line, 1, ""};
-  return {source->file, line, column, text.substr(begin, end - begin)};
+  return {source->file, line, column, source->lines[static_cast<size_t>(line) - 1]};
 }
 
 namespace {

@@ -18,6 +18,7 @@ struct ShellText {
   std::string file;
   std::string text;
   int only_line = 0;
+  SharedLines lines = SharedLines(text);
 };
 
 struct ShellPlace {
@@ -25,7 +26,7 @@ struct ShellPlace {
   int line = 0;
   int column = 0;
 
-  [[nodiscard]] Location location() const;  // with the line's text; O(size of the text)
+  [[nodiscard]] Location location() const;  // with the line's text
 };
 
 struct ShellWord {

@@ -44,7 +44,7 @@ struct Cell {
 // The text, to say where something stands in it.
 struct Source {
   std::string name;
-  std::vector<std::string> lines;
+  SharedLines lines;
   bool ours = false;  // its letters are those of Program::text
 
   [[nodiscard]] Location locate(int line, int column) const {
@@ -205,7 +205,7 @@ using Rows = std::vector<std::vector<Cell>>;
 
 // Passes and messages, in their order.
 std::vector<Cell> parse_row(const Source& source, int line) {
-  const std::string& text = source.lines[static_cast<size_t>(line) - 1];
+  const std::string_view text = source.lines[static_cast<size_t>(line) - 1].view();
   std::vector<Cell> cells;
   size_t begin = 0;
   while (begin <= text.size()) {
@@ -227,10 +227,7 @@ std::vector<Cell> parse_row(const Source& source, int line) {
 }
 
 Source split_lines(const std::string& name, const std::string& text) {
-  Source source{name, {}};
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) source.lines.push_back(line);
-  return source;
+  return {name, SharedLines(text)};
 }
 
 bool has_actions(const std::vector<Cell>& row) {
@@ -240,7 +237,7 @@ bool has_actions(const std::vector<Cell>& row) {
 Rows parse(const Source& source) {
   Rows rows;
   for (int line = 1; line <= static_cast<int>(source.lines.size()); ++line) {
-    const std::string_view text = trimmed(source.lines[static_cast<size_t>(line) - 1]);
+    const std::string_view text = trimmed(source.lines[static_cast<size_t>(line) - 1].view());
     if (text.empty() || text.front() == '#') continue;
     rows.push_back(parse_row(source, line));
     if (has_actions(rows.back())) continue;
