@@ -140,10 +140,9 @@ std::string drawn_from(const std::string& file, const std::vector<std::string>& 
   const size_t number = inputs.arguments.size();
   if (command.kind == kMemoryScaling) {
     const auto scalings = memory_scalings(file, line, line.overrides(overrides));
-    std::string path = workplace.file(fmt::format("{}.csv", number));
-    std::ofstream(path, std::ios::binary) << memory_scaling_csv(scalings);
     std::ranges::copy(scalings, std::back_inserter(inputs.scalings));
-    return path;
+    return workplace.file(fmt::format("{}.csv", number),
+                          [&](std::ostream& out) { out << memory_scaling_csv(scalings); });
   }
   Scenario scenario = read_scenario_file(file, line.where(file), line.overrides(overrides));
   if (command.kind == "curves" || command.kind == "heatmap") {
@@ -153,11 +152,10 @@ std::string drawn_from(const std::string& file, const std::vector<std::string>& 
                                  command.kind));
   }
   if (name != nullptr) *name = setting_of(scenario);
-  std::string path = workplace.file(fmt::format("{}.json", number));
-  std::ofstream document(path, std::ios::binary);
-  std::ranges::move(write_document(document, command.kind, std::move(scenario)),
-                    std::back_inserter(inputs.refused));
-  return path;
+  return workplace.file(fmt::format("{}.json", number), [&](std::ostream& out) {
+    std::ranges::move(write_document(out, command.kind, std::move(scenario)),
+                      std::back_inserter(inputs.refused));
+  });
 }
 
 // Scenarios become documents, folders of sweeps their results.

@@ -82,19 +82,16 @@ std::vector<std::string> documents(const reproduce::Figure& figure,
       answer.made.label =
           part.series.fill({{"schedule", part.paper_name(answer.made.choice.name)}});
     }
-    const std::string path =
-        workplace.file(fmt::format("{}-{}.json", stem_of(figure), inputs.size()));
-    std::ofstream document(path, std::ios::binary);
-    write_plot_data(document, comparison.answers);
+    const std::string& path =
+        workplace.file(fmt::format("{}-{}.json", stem_of(figure), inputs.size()),
+                       [&](std::ostream& out) { write_plot_data(out, comparison.answers); });
     inputs.push_back(fmt::format("{}={}", inputs.size(), path));
   }
   return inputs;
 }
 
 std::string written(TemporaryFolder& workplace, const std::string& name, const std::string& text) {
-  std::string path = workplace.file(name);
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
+  return workplace.file(name, [&](std::ostream& out) { out << text; });
 }
 
 std::vector<std::string> figure_script_of(const reproduce::Figure& figure,

@@ -5,16 +5,16 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
 
-#include "sim/core/error.h"
+#include "sim/core/child_process.h"
 
 namespace pipesim {
 namespace {
@@ -102,8 +102,7 @@ std::string unique_folder(int& folder) {
   while (true) {
     std::string name = (fs::temp_directory_path() / kFolder).string() + kUnique;
     if (::mkdtemp(name.data()) == nullptr) {
-      throw InfeasibleError(
-          fmt::format("cannot make the folder '{}': {}", name, std::strerror(errno)));
+      refuse_by_system(fmt::format("cannot make the folder '{}'", name), errno);
     }
     folder = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0 && keep(folder, name)) return name;
@@ -162,6 +161,16 @@ TemporaryFolder::~TemporaryFolder() { ::close(folder_); }
 
 const std::string& TemporaryFolder::file(const std::string& name) {
   return files_.emplace_back(removed_.path() + "/" + name).path();
+}
+
+const std::string& TemporaryFolder::file(const std::string& name,
+                                         const std::function<void(std::ostream&)>& write) {
+  const std::string& path = file(name);
+  std::ofstream out(path, std::ios::binary);
+  write(out);
+  out.close();
+  if (!out) refuse_by_system(fmt::format("cannot write '{}'", path), errno);
+  return path;
 }
 
 void remove_abandoned_beside(const fs::path& place) {

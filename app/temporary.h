@@ -5,6 +5,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <iosfwd>
 #include <list>
 #include <string>
 
@@ -52,6 +54,8 @@ class TemporaryFolder {
 
   // The path of a file that may be made in it.
   const std::string& file(const std::string& name);
+  // The path of a file with what `write` writes. InfeasibleError where the system takes not all.
+  const std::string& file(const std::string& name, const std::function<void(std::ostream&)>& write);
 
  private:
   int folder_ = -1;

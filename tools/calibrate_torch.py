@@ -11,6 +11,7 @@ attention before 2.0, fp8 before 2.1, bf16 matmuls that add to fp32 before 2.8) 
 its head. Without a GPU it measures the processor over gloo in float32, which shows that it runs (--dry: in seconds).
 """
 import argparse
+import ctypes
 import importlib
 import json
 import os
@@ -41,11 +42,16 @@ def environment_of(options, stage, index):
     return environment
 
 
+def die_with_parent():
+    """The kernel kills this process with the one that started it, whatever ends that."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 def supervise(options, stage, index, limit):
     """Runs a stage in a process of its own. Says why it did not end well, or nothing."""
     line = [sys.executable, os.path.abspath(__file__), "-o", options.output, "--mode", options.mode, "--stage", stage]
     child = subprocess.Popen(line, env=environment_of(options, stage, index), start_new_session=True,
-                             stderr=subprocess.PIPE, text=True)
+                             preexec_fn=die_with_parent, stderr=subprocess.PIPE, text=True)
     try:
         _, errors = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired:

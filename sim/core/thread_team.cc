@@ -4,18 +4,33 @@
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <boost/system/system_error.hpp>
 #include <exception>
+#include <fmt/format.h>
 #include <latch>
 #include <mutex>
 #include <thread>
 
+#include "sim/core/child_process.h"
+
 namespace pipesim {
+namespace {
+
+std::unique_ptr<boost::asio::thread_pool> pool_of(std::size_t threads) {
+  try {
+    return std::make_unique<boost::asio::thread_pool>(threads);
+  } catch (const boost::system::system_error& error) {
+    refuse_by_system(fmt::format("cannot start {} threads", threads), error.code().value());
+  }
+}
+
+}  // namespace
 
 ThreadTeam::ThreadTeam(int threads)
     : helpers_((threads > 0 ? static_cast<unsigned>(threads)
                             : std::max(1U, std::thread::hardware_concurrency())) -
                1),
-      pool_(std::make_unique<boost::asio::thread_pool>(helpers_)) {}
+      pool_(pool_of(helpers_)) {}
 
 ThreadTeam::~ThreadTeam() = default;
 

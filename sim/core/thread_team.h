@@ -15,6 +15,7 @@ namespace pipesim {
 class ThreadTeam {
  public:
   // Of so many threads, the caller's included; 0: of as many as the machine has cores.
+  // InfeasibleError where the system starts none.
   explicit ThreadTeam(int threads = 0);
   ~ThreadTeam();
 

@@ -333,6 +333,9 @@ class SimGridEngine final : public Engine {
 
   static void check(const JobRun& run) {
     if (run.state == JobState::kDone) return;
+    if (run.state == JobState::kRefused) {
+      throw InfeasibleError(fmt::format("engine: simgrid: {}", run.message));
+    }
     throw LogicError(fmt::format("simgrid: {}", run.message));
   }
 

@@ -70,12 +70,17 @@ struct JobSettings {
   std::uint32_t processes = 1;  // runs at the same time
 };
 
-enum class JobState : std::uint32_t { kPending, kDone, kFailed };
+enum class JobState : std::uint32_t {
+  kPending,
+  kDone,
+  kFailed,   // by a fault of the module
+  kRefused,  // by the system: no process, no memory, or a process that somebody ended
+};
 
 struct JobRun {
   JobState state = JobState::kPending;
   bool shared_links = false;
-  char message[500] = {};  // of kFailed
+  char message[500] = {};  // of kFailed and kRefused
 };
 
 struct JobHeader {

@@ -10,14 +10,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <map>
+#include <new>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/core/child_process.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
 
@@ -32,26 +33,15 @@ auto retry(Call call) {
   return result;
 }
 
-[[noreturn]] void fail(std::string_view what) {
-  throw LogicError(fmt::format("simgrid: {}: {}", what, std::strerror(errno)));
+[[noreturn]] void refuse(std::string_view what) {
+  refuse_by_system(fmt::format("engine: simgrid: {}", what), errno);
 }
 
-// A child that dies with this process.
-pid_t fork_child() {
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-  }
-  return child;
-}
-
-void record_failure(JobRun& run, std::string_view message) {
+void record(JobRun& run, JobState state, std::string_view message) {
   const size_t length = std::min(message.size(), sizeof(run.message) - 1);
   std::memcpy(run.message, message.data(), length);
   run.message[length] = '\0';
-  run.state = JobState::kFailed;
+  run.state = state;
 }
 
 // One message: the sizes of a job and the file that it stands in.
@@ -136,9 +126,9 @@ class Server {
   void load_module() {
     if (module_ != nullptr) return;
     void* library = dlopen(simgrid_module().c_str(), RTLD_NOW);
-    if (library == nullptr) throw LogicError(dlerror());
+    if (library == nullptr) throw InfeasibleError(dlerror());
     auto* const entry = reinterpret_cast<JobModuleEntry*>(dlsym(library, kJobModuleEntry));
-    if (entry == nullptr) throw LogicError(dlerror());
+    if (entry == nullptr) throw InfeasibleError(dlerror());
     module_ = entry();
   }
 
@@ -148,21 +138,21 @@ class Server {
     try {
       load_module();
     } catch (const std::exception& error) {
-      return record_failure(setup, error.what());
+      return record(setup, JobState::kRefused, error.what());
     }
     retry([&] { return ftruncate(output_, 0); });
     const pid_t worker = fork_child();
-    if (worker < 0) return record_failure(setup, "cannot start a process");
+    if (worker < 0) return record(setup, JobState::kRefused, no_process());
     if (worker == 0) {
       if (job.runs.size() == 1) shared.populate();
       work(job);
       _exit(0);
     }
-    const std::string death = wait_for(worker).second;
-    if (setup.state == JobState::kPending) record_failure(setup, death);
+    const int death = wait_for(worker).second;
+    if (setup.state == JobState::kPending) record_death(setup, death);
     for (JobRun& run : job.runs) {
       if (setup.state == JobState::kDone && run.state == JobState::kPending) {
-        record_failure(run, death);
+        record_death(run, death);
       }
     }
   }
@@ -172,8 +162,8 @@ class Server {
     try {
       module_->prepare(job);
       setup.state = JobState::kDone;
-    } catch (const std::exception& error) {
-      return record_failure(setup, error.what());
+    } catch (...) {
+      return record_exception(setup);
     }
     if (job.runs.size() == 1) return execute(job, 0);
     std::map<pid_t, std::uint64_t> running;
@@ -189,14 +179,14 @@ class Server {
           continue;
         }
         // No more processes to be had: go on with those that run.
-        if (running.empty()) return record_failure(setup, "cannot start a process");
+        if (running.empty()) return record(setup, JobState::kRefused, no_process());
       }
       const auto [child, death] = wait_for(-1);
-      if (child < 0) return record_failure(setup, death);
+      if (child < 0) return record(setup, JobState::kFailed, "a process was lost");
       const auto of = running.find(child);
       if (of == running.end()) continue;
       if (job.runs[of->second].state == JobState::kPending) {
-        record_failure(job.runs[of->second], death);
+        record_death(job.runs[of->second], death);
       }
       running.erase(of);
     }
@@ -207,28 +197,38 @@ class Server {
     try {
       module_->run(number);
       run.state = JobState::kDone;
-    } catch (const std::exception& error) {
-      record_failure(run, error.what());
+    } catch (...) {
+      record_exception(run);
     }
   }
 
-  // The child that ended, and how, in words.
-  [[nodiscard]] std::pair<pid_t, std::string> wait_for(pid_t which) const {
-    int status = 0;
-    const pid_t child = retry([&] { return waitpid(which, &status, 0); });
-    std::string how;
-    if (child < 0) {
-      how = "a process was lost";
-    } else if (WIFSIGNALED(status)) {
-      how = fmt::format("a process died by signal {} ({})", WTERMSIG(status),
-                        strsignal(WTERMSIG(status)));
-    } else {
-      how = fmt::format("a process left without a result, status {}", WEXITSTATUS(status));
+  static std::string no_process() {
+    return fmt::format("cannot start a process: {}", std::strerror(errno));
+  }
+  // The exception that is being handled.
+  static void record_exception(JobRun& run) {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      record(run, JobState::kRefused, "not enough memory");
+    } catch (const std::exception& error) {
+      record(run, JobState::kFailed, error.what());
     }
+  }
+  // A process that ended before it had an answer, with what it printed.
+  void record_death(JobRun& run, int status) const {
+    std::string how = "its process " + how_it_ended(status);
     std::array<char, 300> printed{};
     const ssize_t length = pread(output_, printed.data(), printed.size(), 0);
     if (length > 0) how += ": " + std::string(printed.data(), static_cast<size_t>(length));
-    return {child, how};
+    const bool ended = WIFSIGNALED(status) && !is_own_fault(status);
+    record(run, ended ? JobState::kRefused : JobState::kFailed, how);
+  }
+  // The child that ended, and its status.
+  [[nodiscard]] static std::pair<pid_t, int> wait_for(pid_t which) {
+    int status = 0;
+    const pid_t child = retry([&] { return waitpid(which, &status, 0); });
+    return {child, status};
   }
 
   int socket_;
@@ -246,9 +246,9 @@ FileDescriptor::~FileDescriptor() {
 
 SharedJob::SharedJob(const JobSizes& sizes)
     : file_(memfd_create("pipesim-job", MFD_CLOEXEC)), bytes_(job_bytes(sizes)) {
-  if (file_.get() < 0) fail("shared memory");
+  if (file_.get() < 0) refuse("shared memory");
   if (retry([&] { return ftruncate(file_.get(), static_cast<off_t>(bytes_)); }) < 0) {
-    fail("shared memory");
+    refuse("shared memory");
   }
   map(sizes);
   populate();
@@ -264,7 +264,7 @@ SharedJob::~SharedJob() { munmap(mapping_, bytes_); }
 
 void SharedJob::map(const JobSizes& sizes) {
   mapping_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (mapping_ == MAP_FAILED) fail("shared memory");
+  if (mapping_ == MAP_FAILED) refuse("shared memory");
   job_ = job_view(mapping_, sizes);
 }
 
@@ -279,8 +279,7 @@ void ServerProcess::serve(SharedJob& shared) {
       retry([&] { return recv(socket_.get(), &done, 1, 0); }) == 1) {
     return;
   }
-  stop();
-  throw LogicError("simgrid: the process that serves the engine died");
+  throw InfeasibleError(fmt::format("engine: simgrid: its process {}", how_it_ended(stop())));
 }
 
 bool ServerProcess::alive() {
@@ -292,21 +291,22 @@ bool ServerProcess::alive() {
 
 void ServerProcess::start() {
   std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) < 0) fail("socket");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) < 0) refuse("socket");
   FileDescriptor ours(ends[0]);
   const FileDescriptor theirs(ends[1]);
   const pid_t child = fork_child();
-  if (child < 0) fail("cannot start a process");
+  if (child < 0) refuse("cannot start a process");
   if (child == 0) Server(theirs.get()).serve();
   socket_ = std::move(ours);
   server_ = child;
   owner_ = getpid();
 }
 
-void ServerProcess::stop() {
+int ServerProcess::stop() {
   socket_ = FileDescriptor();
-  if (owner_ == getpid()) retry([&] { return waitpid(server_, nullptr, 0); });
+  const int status = owner_ == getpid() ? status_of(server_) : 0;
   owner_ = 0;
+  return status;
 }
 
 }  // namespace pipesim

@@ -4,7 +4,7 @@
 // server loads the module once (libsimgrid costs 25 ms) and stays as small as it starts, so that
 // its forks are cheap; the worker builds the platform; its runs inherit it. Jobs and results stand
 // in memory that all map. None outlives its parent, none prints. What fails in them comes back in
-// the job; what fails around them is thrown as LogicError.
+// the job; what the system refuses around them is thrown as InfeasibleError.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ class ServerProcess {
   ServerProcess() = default;
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
-  ~ServerProcess() { stop(); }
+  ~ServerProcess() { (void)stop(); }
 
   // Returns when every run of the job has ended, well or not (JobRun::state).
   void serve(SharedJob& shared);
@@ -79,7 +79,7 @@ class ServerProcess {
  private:
   [[nodiscard]] bool alive();
   void start();
-  void stop();
+  int stop();  // its status
 
   std::mutex mutex_;
   FileDescriptor socket_;

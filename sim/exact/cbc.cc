@@ -1,18 +1,18 @@
 #include "sim/exact/cbc.h"
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
-#include <spawn.h>
 #include <sstream>
 #include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
+#include <utility>
 #include <vector>
 
+#include "sim/core/child_process.h"
 #include "sim/core/error.h"
 
 namespace pipesim::exact {
@@ -52,38 +52,37 @@ void read_values(const std::filesystem::path& file, Solution& solution) {
   }
 }
 
-// Waits for a child, which is killed after so many seconds.
+template <class Write>
+void write_file(const std::filesystem::path& file, Write write) {
+  std::ofstream out(file);
+  write(out);
+  out.close();
+  if (!out) refuse_by_system(fmt::format("cannot write '{}'", file.string()), errno);
+}
+
+// Waits for CBC, which is killed after so many seconds. InfeasibleError where somebody else ends
+// it.
 void wait_for(pid_t child, int seconds) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   int status = 0;
+  bool late = false;
   while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (Clock::now() > end) ::kill(child, SIGKILL);
+    late = Clock::now() > end;
+    if (late) ::kill(child, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  if (late || !WIFSIGNALED(status) || is_own_fault(status)) return;
+  throw InfeasibleError("cbc " + how_it_ended(status));
 }
 
 // Runs cbc in the folder for so many seconds at most, what it prints into log.txt there; whether
 // there is such a command.
 bool run(std::vector<std::string> arguments, const std::filesystem::path& folder, int seconds) {
   arguments.insert(arguments.begin(), "cbc");
-  std::vector<char*> pointers;
-  for (std::string& each : arguments) pointers.push_back(each.data());
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "log.txt",
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = 0;
-  const int failed =
-      ::posix_spawnp(&child, pointers.front(), &actions, nullptr, pointers.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return false;
-  wait_for(child, seconds);
-  return true;
+  const auto child = start_program(std::move(arguments), folder, "log.txt");
+  if (child) wait_for(*child, seconds);
+  return child.has_value();
 }
 
 }  // namespace
@@ -99,12 +98,8 @@ std::optional<std::string> cbc_version(const std::filesystem::path& folder) {
 
 Solution run_cbc(const Milp& milp, const std::map<int, double>& start, int seconds,
                  const std::filesystem::path& folder) {
-  std::ofstream model(folder / "model.lp");
-  milp.write_lp(model);
-  model.close();
-  std::ofstream given(folder / "start.txt");
-  milp.write_start(given, start);
-  given.close();
+  write_file(folder / "model.lp", [&](std::ostream& out) { milp.write_lp(out); });
+  write_file(folder / "start.txt", [&](std::ostream& out) { milp.write_start(out, start); });
   std::filesystem::remove(folder / "solution.txt");
   const bool there = run({"model.lp", "-mipstart", "start.txt", "-timeMode", "elapsed", "-seconds",
                           fmt::format("{}", seconds), "-allow", "0.99", "-increment", "0.99",

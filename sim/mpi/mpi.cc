@@ -29,7 +29,7 @@ const MpiCalls* load() {
   if (library == nullptr)
     throw InfeasibleError(fmt::format("MPI cannot be loaded: {}", ::dlerror()));
   auto* const entry = reinterpret_cast<MpiModuleEntry*>(::dlsym(library, kMpiModuleEntry));
-  if (entry == nullptr) throw LogicError(::dlerror());
+  if (entry == nullptr) throw InfeasibleError(::dlerror());
   return entry();
 }
 

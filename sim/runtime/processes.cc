@@ -1,14 +1,15 @@
 #include "sim/runtime/processes.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/core/child_process.h"
 #include "sim/core/error.h"
 
 namespace pipesim::runtime {
@@ -81,11 +82,9 @@ class Children {
   std::vector<pid_t> pids_;  // by device; 0: has ended
 };
 
-[[noreturn]] void be_device(int device, SharedBoards& boards, pid_t parent,
+// Ends without writing what the parent had not written yet.
+[[noreturn]] void be_device(int device, SharedBoards& boards,
                             const std::function<DeviceRecord(int, Board&)>& run) {
-  // Nobody is left behind, and nobody writes what the parent had not written yet.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
   prctl(PR_SET_TIMERSLACK, 1UL);
   try {
     const auto board = boards.board(device);
@@ -104,11 +103,7 @@ void refuse_end(int device, int status, const SharedBoards& boards) {
     throw InfeasibleError(
         fmt::format("device {} failed: {}", device, std::string(reason.begin(), reason.end())));
   }
-  throw InfeasibleError(
-      WIFSIGNALED(status)
-          ? fmt::format("device {} died of signal {} ({})", device, WTERMSIG(status),
-                        strsignal(WTERMSIG(status)))
-          : fmt::format("device {} ended with code {}", device, WEXITSTATUS(status)));
+  throw InfeasibleError(fmt::format("device {} {}", device, how_it_ended(status)));
 }
 
 }  // namespace
@@ -120,16 +115,12 @@ std::vector<DeviceRecord> run_processes(
   const HeldSignals signals;
   Children children;
   const double until = monotonic_seconds() + deadline;
-  const pid_t parent = getpid();
   for (int device = 0; device < devices; ++device) {
-    const pid_t child = ::fork();
-    if (child < 0) {
-      throw InfeasibleError(
-          fmt::format("no process for device {}: {}", device, std::strerror(errno)));
-    }
+    const pid_t child = fork_child();
+    if (child < 0) refuse_by_system(fmt::format("no process for device {}", device), errno);
     if (child == 0) {
       signals.release();
-      be_device(device, boards, parent, run);
+      be_device(device, boards, run);
     }
     children.add(child);
   }

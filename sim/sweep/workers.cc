@@ -2,15 +2,14 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/core/child_process.h"
 #include "sim/core/error.h"
 
 namespace pipesim {
@@ -37,9 +36,7 @@ void answer(int socket, const EvaluatePoint& evaluate) {
   }
 }
 
-[[noreturn]] void be_worker(pid_t parent, int socket, const EvaluatePoint& evaluate) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(0);  // it died before the line above
+[[noreturn]] void be_worker(int socket, const EvaluatePoint& evaluate) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
   // Nothing of the parent's but standard output and error: no store, no ends of others' sockets.
   constexpr int kSocket = 3;
@@ -60,10 +57,17 @@ void answer(int socket, const EvaluatePoint& evaluate) {
 
 LocalWorkers::LocalWorkers(int count, EvaluatePoint evaluate)
     : evaluate_(std::move(evaluate)), workers_(count), buffer_(kMaxMessage, 0) {
-  for (Process& process : workers_) start(process);
+  try {
+    for (Process& process : workers_) start(process);
+  } catch (...) {
+    end_all();
+    throw;
+  }
 }
 
-LocalWorkers::~LocalWorkers() {
+LocalWorkers::~LocalWorkers() { end_all(); }
+
+void LocalWorkers::end_all() {
   for (Process& process : workers_) {
     if (process.pid > 0) ::kill(process.pid, SIGKILL);
   }
@@ -75,17 +79,16 @@ LocalWorkers::~LocalWorkers() {
 void LocalWorkers::start(Process& process) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw InfeasibleError(fmt::format("no process can be started: {}", std::strerror(errno)));
+    refuse_by_system("no process can be started", errno);
   }
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
+  const pid_t child = fork_child();
   if (child < 0) {
     const int error = errno;
     ::close(ends[0]);
     ::close(ends[1]);
-    throw InfeasibleError(fmt::format("no process can be started: {}", std::strerror(error)));
+    refuse_by_system("no process can be started", error);
   }
-  if (child == 0) be_worker(parent, ends[1], evaluate_);
+  if (child == 0) be_worker(ends[1], evaluate_);
   ::close(ends[1]);
   process.pid = child;
   process.socket = ends[0];
@@ -94,16 +97,11 @@ void LocalWorkers::start(Process& process) {
 // Takes leave of a process that has ended or is about to: how it ended.
 std::string LocalWorkers::bury(Process& process) {
   ::close(process.socket);
-  int status = 0;
-  while (::waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = status_of(process.pid);
   process.pid = -1;
-  if (WIFSIGNALED(status)) {
-    return fmt::format(
-        "its process was ended by signal {}{}", WTERMSIG(status),
-        WTERMSIG(status) == SIGKILL ? " (as the system does when memory runs out)" : "");
-  }
-  return fmt::format("its process ended with code {}", WEXITSTATUS(status));
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return fmt::format("its process {}{}", how_it_ended(status),
+                     killed ? ", as the system does when memory runs out" : "");
 }
 
 void LocalWorkers::give(int worker, std::span<const std::uint32_t> points) {

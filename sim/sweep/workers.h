@@ -64,6 +64,7 @@ class LocalWorkers final : public Workers {
   };
 
   void start(Process& process);
+  void end_all();
   void drain(int worker, std::vector<WorkerEvent>& events);
   std::string bury(Process& process);
 

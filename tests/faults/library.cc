@@ -1,7 +1,8 @@
 // Loaded before the C library (LD_PRELOAD), makes one of its calls fail: PIPESIM_FAULT is
 // "CALL:NUMBER:ERRNO", and that call and all after it fail so.
 //
-// CALL is write (of regular files), fsync, rename, open or malloc (of 4 KiB or more). A NUMBER of 0
+// CALL is write (of regular files), fsync, rename, open, malloc (of 4 KiB or more), fork, or thread
+// (pthread_create). A NUMBER of 0
 // makes none fail. At the end of the process PIPESIM_FAULT_COUNT, a file, gets a line with how many
 // calls there were.
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,6 +105,16 @@ int open64(const char* path, int flags, ...) {
   const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
   va_end(rest);
   return fails("open") ? -1 : real(path, flags, mode);
+}
+pid_t fork() noexcept {
+  static const auto real = next<pid_t (*)()>("fork");
+  return fails("fork") ? -1 : real();
+}
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) noexcept {
+  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto real = next<Create>("pthread_create");
+  return fails("thread") ? fault.error : real(thread, attributes, run, argument);
 }
 void* malloc(size_t size) noexcept {
   static const auto real = next<void* (*)(size_t)>("malloc");

@@ -133,7 +133,7 @@ TEST(Execution, SaysOfWhatADeviceDied) {
                       [](int device) {
                         if (device == 2) std::raise(SIGKILL);
                       }),
-            "device 2 died of signal 9 (Killed)");
+            "device 2 was ended by signal 9 (Killed)");
   EXPECT_EQ(reason_of(30,
                       [](int device) {
                         if (device == 1) throw InfeasibleError("no more coffee");
