@@ -18,6 +18,7 @@
 #include "app/progress.h"
 #include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
+#include "sim/core/csv.h"
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
@@ -172,11 +173,12 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
   for (const SearchResult& result : results) {
     if (!result.best) continue;
     const Found& best = *result.best;
-    out << fmt::format("{},{},{},{},{}", result.limit.value(), result.limit / unit, best.schedule,
-                       best.refined ? 1 : 0, best.problem.shape.chunks);
+    out << fmt::format("{},{},{},{},{}", result.limit.value(), result.limit / unit,
+                       csv_field(best.schedule), best.refined ? 1 : 0, best.problem.shape.chunks);
     for (const FoundMetric& metric : kFoundMetrics) out << fmt::format(",{}", metric.of(best));
     if (result.registered) {
-      out << fmt::format(",{},{}", result.registered->schedule, result.registered->cost.value());
+      out << fmt::format(",{},{}", csv_field(result.registered->schedule),
+                         result.registered->cost.value());
     } else {
       out << ",,";
     }

@@ -23,6 +23,12 @@ struct Throughput {
   std::optional<double> hfu = {};
 };
 
+// True where counting all of attention adds a fifth or more to a causal model's FLOPs, as at long
+// sequences: people are shown the causal MFU there.
+[[nodiscard]] constexpr bool shows_causal(double mfu, double mfu_causal) {
+  return mfu >= 1.2 * mfu_causal && mfu > 0;
+}
+
 // Of runs that took so many seconds each: what they did together by all their seconds. What one
 // does not know the mean does not.
 Throughput mean_of(std::span<const Throughput> runs, std::span<const double> seconds);

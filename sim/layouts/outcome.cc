@@ -89,6 +89,7 @@ Planned without_shares(const Case& made, const Result& result) {
   planned.tokens_per_second_per_gpu =
       result.throughput->samples_per_second_per_gpu * *made.scenario->batch.seq_length;
   planned.mfu = *result.throughput->mfu;
+  planned.mfu_causal = *result.throughput->mfu_causal;
   planned.peak = *result.report.peak_memory;
   planned.fits = *result.fits;
   if (result.host && result.host->node) planned.on_host = *result.host->node;
@@ -134,8 +135,8 @@ Planned planned_of(const Case& made, const Result& result) {
   const Seconds seen =
       std::max(Seconds(0), microbatches * sums.collectives - (microbatches * sums.apart - passes));
   add(PlanShare::kCollectives, seen);
-  add(PlanShare::kModel, planned.mfu * whole);
-  add(PlanShare::kKernels, passes - seen - planned.mfu * whole);
+  add(PlanShare::kModel, planned.shown_mfu() * whole);
+  add(PlanShare::kKernels, passes - seen - planned.shown_mfu() * whole);
   check_named(planned);
   return planned;
 }

@@ -18,7 +18,7 @@ namespace pipesim {
 
 // Where the time of an iteration goes, as shares of it that sum to 1, mean over devices.
 enum class PlanShare : std::uint8_t {
-  kModel,        // the model's FLOPs at the GPU's peak: MFU
+  kModel,        // the model's FLOPs at the GPU's peak: MFU as shown
   kKernels,      // what kernels take more than that
   kRecompute,    // forwards that are run again because activations do not fit
   kCollectives,  // of tensor, context, expert and vocabulary ranks, as far as seen
@@ -53,6 +53,7 @@ struct Planned {
   Seconds iteration;
   double tokens_per_second_per_gpu = 0;
   double mfu = 0;
+  double mfu_causal = 0;
   Bytes peak;  // of the device that holds most
   MemoryFit fits = MemoryFit::kYes;
   Bytes on_host = {};  // of the node that holds most, copies on their way included
@@ -69,6 +70,8 @@ struct Planned {
 
   // The iteration's seconds, with contention where that is known.
   [[nodiscard]] Seconds expected() const { return contended ? contended->iteration : iteration; }
+  [[nodiscard]] bool causal() const { return shows_causal(mfu, mfu_causal); }
+  [[nodiscard]] double shown_mfu() const { return causal() ? mfu_causal : mfu; }
   [[nodiscard]] const Layout* balanced() const { return layout ? &*layout : nullptr; }
   [[nodiscard]] double share(PlanShare share) const { return shares[static_cast<size_t>(share)]; }
   // The share of all idle time but that of collectives.

@@ -28,6 +28,7 @@ std::array<std::optional<double>, kPlannedMetrics.size()> planned_metrics(
           high,
           planned.tokens_per_second_per_gpu,
           planned.mfu,
+          planned.mfu_causal,
           planned.peak.value(),
           peak_band.low * planned.peak.value(),
           peak_band.high * planned.peak.value(),

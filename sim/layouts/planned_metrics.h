@@ -9,13 +9,14 @@
 
 namespace pipesim {
 
-inline constexpr std::array<std::string_view, 17> kPlannedMetrics{"iteration_seconds",
+inline constexpr std::array<std::string_view, 18> kPlannedMetrics{"iteration_seconds",
                                                                   "contended_iteration_seconds",
                                                                   "contended_stddev_seconds",
                                                                   "iteration_low_seconds",
                                                                   "iteration_high_seconds",
                                                                   "tokens_per_second_per_gpu",
                                                                   "mfu",
+                                                                  "mfu_causal",
                                                                   "peak_memory_bytes",
                                                                   "peak_memory_low_bytes",
                                                                   "peak_memory_high_bytes",

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "sim/core/csv.h"
 #include "sim/core/text.h"
 #include "sim/layouts/planned_metrics.h"
 #include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/band.h"
+#include "sim/report/text/utilization.h"
 
 namespace pipesim {
 namespace {
@@ -26,6 +28,7 @@ struct Columns {
   bool contended = false;
   bool budget = false;
   bool price = false;
+  bool causal = false;
 };
 
 Columns columns_of(std::span<const ClusterPlan> plans, bool tokens) {
@@ -35,6 +38,7 @@ Columns columns_of(std::span<const ClusterPlan> plans, bool tokens) {
     columns.price = columns.price || (tokens && plan.price.has_value());
     for (const Planned& planned : plan.result.best) {
       columns.contended = columns.contended || planned.contended.has_value();
+      columns.causal = columns.causal || planned.causal();
     }
   }
   return columns;
@@ -47,7 +51,8 @@ Row header(const Columns& columns) {
   if (columns.experts) row.insert(row.end(), {"ep", "etp"});
   row.insert(row.end(), {"pp", "vpp", "dp", "mbs", "iteration"});
   if (columns.contended) row.emplace_back("with contention");
-  row.insert(row.end(), {"tokens/s/GPU", "MFU", "peak", "headroom", "fits", "bubble"});
+  row.insert(row.end(), {"tokens/s/GPU", columns.causal ? "MFU, causal" : "MFU", "peak", "headroom",
+                         "fits", "bubble"});
   if (columns.budget) row.insert(row.end(), {"days", "GPU-hours"});
   if (columns.price) row.emplace_back("price");
   row.insert(row.end(), {"runs on", "limited by"});
@@ -67,8 +72,8 @@ std::string contention_text(const std::optional<Contended>& contended, int digit
 std::string band_of_first(const ClusterPlan& plan, std::optional<double> tokens) {
   if (plan.result.best.empty()) return "";
   const Planned& first = plan.result.best.front();
-  Uncertain simulated{.iteration = first.expected(), .mfu = first.mfu};
-  simulated.mfu = first.iteration / first.expected() * first.mfu;
+  Uncertain simulated{.iteration = first.expected(), .causal = first.causal()};
+  simulated.mfu = first.iteration / first.expected() * first.shown_mfu();
   simulated.tokens_per_second_per_gpu =
       first.iteration / first.expected() * first.tokens_per_second_per_gpu;
   if (tokens) {
@@ -78,6 +83,17 @@ std::string band_of_first(const ClusterPlan& plan, std::optional<double> tokens)
   }
   return cluster_name(plan) + ": " +
          band_line(question_of(plan, first).base, "the first takes", simulated);
+}
+
+std::string impossible_rates(const ClusterPlan& plan) {
+  std::string text;
+  const Scenario& base = plan.question.base;
+  for (const Planned& planned : plan.result.best) {
+    text += impossible_rate(fmt::format("{}, {}", label_of(planned.point), sizes_of(planned.point)),
+                            planned.mfu, planned.mfu_causal,
+                            base.hardware->gpu.peak[base.modelled->context.precision].value());
+  }
+  return text;
 }
 
 Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& columns,
@@ -98,7 +114,7 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
   add(human(planned.iteration, digits));
   if (columns.contended) add(contention_text(planned.contended, digits));
   add(significant(planned.tokens_per_second_per_gpu, digits));
-  add(percent(planned.mfu));
+  add(percent(columns.causal ? planned.mfu_causal : planned.mfu));
   add(human(planned.peak));
   add(human(plan.question.limit() - planned.peak));
   add(kFitNames[static_cast<size_t>(planned.fits)]);
@@ -178,11 +194,6 @@ std::string contention_line(const ClusterPlan& plan) {
                      human(by_replay->expected()));
 }
 
-// Quoted where a comma would break the row.
-std::string field(const std::string& text) {
-  return text.find(',') == std::string::npos ? text : fmt::format("\"{}\"", text);
-}
-
 // As "p2p", or "a2a+p2p 4x2" with the ranks that divide heads and those of the ring.
 std::string exchange_text(const PlanExchange& exchange) {
   const std::string_view kind = to_text(exchange.kind);
@@ -194,11 +205,11 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
                     std::optional<double> tokens) {
   const PlanPoint& point = planned.point;
   std::string text =
-      fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", cluster_name(plan), rank,
-                  point.schedule->name, point.tensor, point.context, point.expert,
+      fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(cluster_name(plan)),
+                  rank, csv_field(point.schedule->name), point.tensor, point.context, point.expert,
                   point.expert_tensor, point.pipeline, point.chunks, point.data, point.micro_batch,
                   to_text(point.recompute), to_text(point.vocabulary), offloads(point) ? 1 : 0,
-                  planned.layout ? field(to_megatron_layout(*planned.layout)) : "even");
+                  planned.layout ? csv_field(to_megatron_layout(*planned.layout)) : "even");
   text += fmt::format(",{}", planned.rank_by_replay);
   const auto metrics = planned_metrics(question_of(plan, planned), planned, {tokens, plan.price});
   for (size_t i = 0; i < metrics.size(); ++i) {
@@ -273,8 +284,9 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
   if (rows.size() > 1) text += aligned(rows, columns.cluster ? 2 : 1);
   for (const ClusterPlan& plan : plans) {
     if (plan.result.best.empty() && !plan.result.stopped) text += no_fit_text(plan, {}) + "\n";
-    text += band_of_first(plan, tokens) + places_text(plan) + baseline_text(plan) +
-            what_ifs_text(plan) + contention_line(plan) + tight_line(plan) + counts_line(plan);
+    text += band_of_first(plan, tokens) + impossible_rates(plan) + places_text(plan) +
+            baseline_text(plan) + what_ifs_text(plan) + contention_line(plan) + tight_line(plan) +
+            counts_line(plan);
   }
   return text;
 }

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "sim/case/simulate.h"
+#include "sim/core/csv.h"
 #include "sim/core/error.h"
 #include "sim/prepare/prepare.h"
 #include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
-#include "sim/report/text/csv.h"
 #include "sim/scenario/gpus.h"
 
 namespace pipesim {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/core/csv.h"
 #include "sim/core/text.h"
 #include "sim/metrics/report.h"
 #include "sim/report/json/choice.h"
@@ -13,7 +14,6 @@
 #include "sim/report/metrics/json.h"
 #include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
-#include "sim/report/text/csv.h"
 
 namespace pipesim {
 namespace {

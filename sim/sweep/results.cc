@@ -7,10 +7,10 @@
 #include <ostream>
 #include <vector>
 
+#include "sim/core/csv.h"
 #include "sim/report/json/choice.h"
 #include "sim/report/json/schema.h"
 #include "sim/report/metrics/json.h"
-#include "sim/report/text/csv.h"
 
 namespace pipesim {
 namespace {

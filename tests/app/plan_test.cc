@@ -37,6 +37,21 @@ TEST_F(PlanCommand, WritesAScenarioThatRunsAsPlanned) {
   EXPECT_NE(run(plan_ + "--contention 0 --wide").output.find("points;"), std::string::npos);
 }
 
+TEST_F(PlanCommand, WritesNoNameThatASpreadsheetWouldCompute) {
+  std::filesystem::create_directory(folder_ / "mine");
+  write("mine/clusters.yaml", "\"=1+1\": {title: Nodes of mine, like: dgx-a100}\n");
+  const Outcome planned =
+      run(plan_ + "--cluster =1+1 --contention 0 --catalog mine --csv plan.csv");
+  EXPECT_EQ(planned.code, 0) << planned.output;
+  EXPECT_NE(read("plan.csv").find("\n'=1+1,1,"), std::string::npos) << read("plan.csv");
+}
+
+TEST_F(PlanCommand, SaysTheCausalUtilizationOfLongSequences) {
+  const Outcome planned = run(plan_ + "--seq-length 262144 --contention 0");
+  EXPECT_NE(planned.output.find("MFU, causal"), std::string::npos) << planned.output;
+  EXPECT_EQ(run(plan_ + "--contention 0").output.find("causal"), std::string::npos);
+}
+
 TEST_F(PlanCommand, WritesABaselineThatRunsAsItSays) {
   EXPECT_EQ(run(plan_ + "--contention 0 --json plan.json").code, 0);
   const auto baseline = nlohmann::json::parse(read("plan.json"))["plans"][0]["baseline"];
@@ -176,7 +191,8 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "cluster.name=dgx-h100", 2, "cluster.name is what --cluster says");
   fails(plan_ + "batch.seq_length=512", 2, "batch.seq_length is what --seq-length says");
   fails(plan_ + "--memory-limit '9 GiB' memory.capacity='8 GiB'", 2, "what --memory-limit says");
-  fails(plan_ + "memory.precision=fp8", 2, "memory.precision: a100-sxm-80gb has no such precision");
+  fails(plan_ + "memory.precision=fp8", 2,
+        "memory.precision: a100-sxm-80gb has no fp8: a rate in it exceeds the card's");
   fails(plan_ + "--schedules po-h", 2, "po-h offloads activations, which --no-offload excludes");
   fails(plan_ + "batch.micro_batch_size=1", 2, "it is planned");
   fails(plan_ + "cost.overlap_grad_reduc=true", 2, "overlap_grad_reduce");

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/core/csv.h"
 #include "sim/core/error.h"
 #include "sim/report/html/html.h"
 #include "sim/report/html/sha256.h"
-#include "sim/report/text/csv.h"
 
 namespace pipesim::page_safety_test {
 namespace {

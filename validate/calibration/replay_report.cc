@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <ostream>
 
+#include "sim/core/csv.h"
+
 namespace pipesim::calibration {
 namespace {
 
@@ -20,18 +22,14 @@ std::string error_for_people(const Comparison::Line& line) {
   return relative ? fmt::format("{:+.2f}%", 100 * line.error()) : "";
 }
 
-// A name of a schedule may be a path, or hold what a CSV or YAML file gives a meaning to.
-std::string in_quotes(const std::string& text, char escape) {
+// A name of a schedule may be a path, or hold what YAML gives a meaning to.
+std::string in_quotes(const std::string& text) {
   std::string result = "\"";
   for (const char letter : text) {
-    if (letter == '"' || (letter == '\\' && escape == '\\')) result += escape;
+    if (letter == '"' || letter == '\\') result += '\\';
     result += letter;
   }
   return result + '"';
-}
-
-std::string csv_text(const std::string& text) {
-  return text.find_first_of(",\"\n") == std::string::npos ? text : in_quotes(text, '"');
 }
 
 }  // namespace
@@ -58,9 +56,9 @@ void write_csv(const ReplayDocument& document, std::ostream& out) {
   out << "schedule,device,arrivals,quantity,unit,simulated,measured,error\n";
   for (const Comparison& comparison : document.comparisons) {
     for (const Comparison::Line& line : comparison.lines) {
-      out << fmt::format("{},{},{},{},{},{},{},{}\n", csv_text(comparison.schedule),
-                         comparison.device, to_text(comparison.arrivals), line.quantity, line.unit,
-                         six_digits(line.simulated), six_digits(line.measured),
+      out << fmt::format("{},{},{},{},{},{},{},{}\n", csv_field(comparison.schedule),
+                         comparison.device, to_text(comparison.arrivals), csv_field(line.quantity),
+                         line.unit, six_digits(line.simulated), six_digits(line.measured),
                          six_digits(line.error()));
     }
   }
@@ -68,14 +66,14 @@ void write_csv(const ReplayDocument& document, std::ostream& out) {
 
 void write_yaml(const ReplayDocument& document, std::ostream& out) {
   out << "schema: pipesim-replay/1\n";
-  out << "scenario: " << in_quotes(document.scenario, '\\') << "\nmeasured:\n";
+  out << "scenario: " << in_quotes(document.scenario) << "\nmeasured:\n";
   for (const auto& [name, value] : document.facts) {
-    out << "  " << name << ": " << in_quotes(value, '\\') << '\n';
+    out << "  " << name << ": " << in_quotes(value) << '\n';
   }
   out << "rows:\n";
   for (const Comparison& comparison : document.comparisons) {
     out << fmt::format("  - schedule: {}\n    device: {}\n    arrivals: {}\n    lines:\n",
-                       in_quotes(comparison.schedule, '\\'), comparison.device,
+                       in_quotes(comparison.schedule), comparison.device,
                        to_text(comparison.arrivals));
     for (const Comparison::Line& line : comparison.lines) {
       out << fmt::format(

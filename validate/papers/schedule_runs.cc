@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/band/band.h"
+#include "sim/core/csv.h"
 #include "sim/report/text/aligned.h"
 
 namespace pipesim {
@@ -12,10 +13,6 @@ namespace {
 bool same_run(const ScheduleRun& a, const ScheduleRun& b) {
   return a.paper == b.paper && a.model == b.model && a.setting == b.setting &&
          a.schedule == b.schedule;
-}
-
-std::string quoted(const std::string& text) {
-  return text.find(',') == std::string::npos ? text : '"' + text + '"';
 }
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
@@ -40,8 +37,8 @@ std::vector<ScheduleRun> schedule_runs_of(const std::vector<Compared>& all) {
 std::string schedule_runs_csv(const std::vector<ScheduleRun>& runs) {
   std::string text = "paper,model,setting,schedule,published_speed,simulated_speed\n";
   for (const ScheduleRun& run : runs) {
-    text += fmt::format("{},{},{},{},{:.6g},{:.6g}\n", run.paper, quoted(run.model),
-                        quoted(run.setting), quoted(run.schedule), run.published_speed,
+    text += fmt::format("{},{},{},{},{:.6g},{:.6g}\n", csv_field(run.paper), csv_field(run.model),
+                        csv_field(run.setting), csv_field(run.schedule), run.published_speed,
                         run.simulated_speed);
   }
   return text;

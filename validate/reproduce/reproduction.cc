@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "sim/report/text/csv.h"
+#include "sim/core/csv.h"
 
 namespace pipesim::reproduce {
 namespace {

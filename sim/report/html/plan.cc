@@ -33,7 +33,7 @@ constexpr std::array kRowNumbers{"tensor_model_parallel_size",
                                  "peak_memory_bytes",
                                  "headroom_bytes",
                                  "bubble"};
-constexpr std::array kOptionalNumbers{"days", "gpu_hours", "price"};
+constexpr std::array kOptionalNumbers{"mfu_causal", "days", "gpu_hours", "price"};
 constexpr std::array kFactorNumbers{"factor", "memory_limit_bytes"};
 constexpr std::array kChangeNumbers{"iteration_seconds", "tokens_per_second_per_gpu"};
 

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "sim/core/csv.h"
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/report/text/band.h"
-#include "sim/report/text/csv.h"
 
 namespace pipesim {
 

@@ -42,6 +42,10 @@ int compared_digits(const std::optional<Band>& band) { return 1 + digits_of(band
 
 std::string significant(double value, int digits) {
   if (value == 0 || !std::isfinite(value)) return fmt::format("{:g}", value);
+  constexpr double kLeastWritten = 1e-9;
+  constexpr double kMostWritten = 1e15;
+  const double size = std::abs(value);
+  if (size < kLeastWritten || size >= kMostWritten) return fmt::format("{:.{}g}", value, digits);
   // As scientific notation rounds it, which may make one digit more.
   const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
   const int power = std::stoi(scientific.substr(scientific.find('e') + 1));
@@ -69,8 +73,10 @@ std::string range_text(const Band& band, const Uncertain& simulated) {
     text += falling(band, *rate, "tokens/s/GPU");
   }
   if (const auto& mfu = simulated.mfu) {
-    text += fmt::format(", MFU {}% to {}%", significant(100 * *mfu / band.high, digits),
+    text += fmt::format(", {} {}% to {}%", simulated.causal ? "causal MFU" : "MFU",
+                        significant(100 * *mfu / band.high, digits),
                         significant(100 * *mfu / band.low, digits));
+    if (*mfu / band.low > 1) text += " (over 100%, which no GPU reaches)";
   }
   const auto rising = [&](const std::optional<double>& value, const char* what) {
     if (!value) return;

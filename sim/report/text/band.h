@@ -25,6 +25,7 @@ struct Uncertain {
   Seconds iteration;
   std::optional<double> tokens_per_second_per_gpu = {};
   std::optional<double> mfu = {};
+  bool causal = false;  // that MFU is the causal one
   std::optional<double> days = {};
   std::optional<double> price = {};
 };

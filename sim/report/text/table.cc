@@ -14,6 +14,7 @@
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/band.h"
 #include "sim/report/text/curves.h"
+#include "sim/report/text/utilization.h"
 
 namespace pipesim {
 namespace {
@@ -82,8 +83,22 @@ struct Columns {
   bool spread;
 };
 
+std::string_view shown_mfu(const MetricRow& metrics) {
+  const double full = metric(metrics, "mfu").value_or(0);
+  return shows_causal(full, metric(metrics, "mfu_causal").value_or(full)) ? "mfu_causal" : "mfu";
+}
+
+std::string impossible_rate_of(const Answer& answer) {
+  const Scenario& scenario = *answer.made.scenario;
+  const auto& rate = answer.result.throughput;
+  if (!rate || !rate->mfu) return "";
+  const Precision precision = scenario.modelled->context.precision;
+  return impossible_rate(answer.made.label, *rate->mfu, *rate->mfu_causal,
+                         scenario.hardware->gpu.peak[precision].value());
+}
+
 // The metrics in the order of the columns.
-std::vector<std::string_view> metrics_in(const Columns& columns) {
+std::vector<std::string_view> metrics_in(const Columns& columns, const Answer& first) {
   std::vector<std::string_view> names{"iteration_seconds"};
   if (columns.spread) names.insert(names.end(), {"iteration_p50_seconds", "iteration_p95_seconds"});
   if (columns.unequal) names.emplace_back("bubble_rate_busiest");
@@ -92,7 +107,9 @@ std::vector<std::string_view> metrics_in(const Columns& columns) {
   if (columns.model) names.emplace_back("peak_memory_bytes");
   names.emplace_back("samples_per_second_per_gpu");
   if (columns.tokens) names.emplace_back("tokens_per_second_per_gpu");
-  if (columns.utilized) names.emplace_back("mfu");
+  if (columns.utilized) {
+    names.push_back(shown_mfu(metrics_of(*first.made.scenario, first.result)));
+  }
   return names;
 }
 
@@ -189,19 +206,21 @@ std::string band_of_fastest(std::span<const Answer> answers) {
   return band_line(scenario, fastest.made.label,
                    {.iteration = fastest.result.report.iteration,
                     .tokens_per_second_per_gpu = metric(metrics, "tokens_per_second_per_gpu"),
-                    .mfu = metric(metrics, "mfu")});
+                    .mfu = metric(metrics, shown_mfu(metrics)),
+                    .causal = shown_mfu(metrics) == "mfu_causal"});
 }
 
 }  // namespace
 
 std::string comparison_table(std::span<const Answer> answers) {
   const Columns columns(answers);
-  const std::vector<std::string_view> names = metrics_in(columns);
+  const std::vector<std::string_view> names = metrics_in(columns, answers.front());
   std::vector<Row> rows{header_of(names)};
   for (const Answer& answer : answers) rows.push_back(row_of(answer, names));
   std::string text = aligned(rows) + band_of_fastest(answers);
   text += curves_text(*answers.front().made.scenario);
   text += microbatches_text(*answers.front().made.scenario);
+  for (const Answer& answer : answers) text += impossible_rate_of(answer);
   for (const Answer& answer : answers) text += ensemble_line(answer);
   for (const Answer& answer : answers) {
     text += fit_line(answer);

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "sim/core/csv.h"
 #include "sim/report/svg/xml.h"
 #include "sim/report/text/aligned.h"
 
@@ -49,14 +50,6 @@ std::vector<std::string> group_row(const RunGroup& group) {
           fmt::format("{:+.1f}%", 100 * group.worst),
           fmt::format("{:.0f}%", 100 * group.within_10),
           fmt::format("{:.0f}%", 100 * group.within_15)};
-}
-
-std::string quoted_csv(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char letter : text)
-    quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
-  return quoted + "\"";
 }
 
 }  // namespace
@@ -154,10 +147,10 @@ std::string residuals_csv(const TrainingRuns& all) {
       "simulated_seconds\n";
   for (const TrainingRun& run : all.runs) {
     if (run.quantity != "seconds" || !run.relative_error() || run.anchor) continue;
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6g},{:.6g}\n", quoted_csv(run.id),
-                    quoted_csv(run.group()), run.shape, run.gpu, run.precision, run.kind,
-                    run.framework, run.year, run.software, run.gpus, run.published, *run.simulated);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6g},{:.6g}\n", csv_field(run.id),
+                        csv_field(run.group()), csv_field(run.shape), csv_field(run.gpu),
+                        run.precision, run.kind, csv_field(run.framework), run.year,
+                        csv_field(run.software), run.gpus, run.published, *run.simulated);
   }
   return text;
 }

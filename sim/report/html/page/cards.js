@@ -52,7 +52,8 @@ function cardsOfResult({run, result}) {
   add('iteration_seconds', 'seconds', notes.filter(Boolean).join('; '));
   add('tokens_per_second_per_gpu', 'rate');
   add('samples_per_second_per_gpu', 'rate');
-  add('mfu', 'share');
+  const mfu = shownMfu(result);
+  add(mfu, 'share', result[mfu] > 1 ? 'over 100%: the seconds are not of this model on this GPU' : '');
   add('bubble_rate', 'share', [against('bubble_rate', result.bubble_rate, 'share'),
     `of makespan ${show(result.bubble_rate_makespan, 'share')}, over ideal ${show(result.bubble_over_ideal, 'share')}`]
     .filter(Boolean).join('; '));
@@ -102,7 +103,7 @@ function cardsOfPlan(row) {
   const {plan, layout} = planned[row];
   const cards = [];
   const seen = layout.contended ? 'contended_iteration_seconds' : 'iteration_seconds';
-  for (const name of ['days', 'price', seen, 'tokens_per_second_per_gpu', 'mfu', 'bubble']) {
+  for (const name of ['days', 'price', seen, 'tokens_per_second_per_gpu', mfuOfPlan, 'bubble']) {
     const found = columnNamed(name);
     const value = found?.values[row] ?? null;
     if (value === null) continue;

@@ -26,6 +26,9 @@ const kMetrics = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per
 const kChoice = ['options', 'recompute', 'offload', 'memory_limit'];
 const differ = values => new Set(values).size > 1;
 
+// At long sequences the causal MFU, as the tables of the command line.
+const shownMfu = each => each.mfu > 0 && each.mfu >= 1.2 * each.mfu_causal ? 'mfu_causal' : 'mfu';
+
 // Rows of a plan: {plan, layout, place}, 0 being the baseline's place.
 const planned = (report.plan?.document.plans ?? []).flatMap(plan => [
   ...plan.layouts.map((layout, i) => ({plan, layout, place: i + 1})),
@@ -88,7 +91,8 @@ function columnsOfSweep() {
 const kSizes = ['tensor_model_parallel_size', 'context_parallel_size', 'expert_model_parallel_size',
   'expert_tensor_parallel_size', 'pipeline_model_parallel_size', 'virtual_pipeline_model_parallel_size', 'data_parallel_size',
   'micro_batch_size'];
-const kPlanned = ['iteration_seconds', 'contended_iteration_seconds', 'tokens_per_second_per_gpu', 'mfu', 'peak_memory_bytes',
+const mfuOfPlan = shownMfu(planned[0]?.layout ?? {});
+const kPlanned = ['iteration_seconds', 'contended_iteration_seconds', 'tokens_per_second_per_gpu', mfuOfPlan, 'peak_memory_bytes',
   'headroom_bytes', 'host_memory_bytes', 'bubble', 'days', 'gpu_hours', 'price'];
 
 function columnsOfPlan() {

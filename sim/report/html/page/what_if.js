@@ -74,7 +74,7 @@ class WhatIf {
     const lines = [
       line('layout', first.label, layout?.label),
       line('sizes', sizes(first), unfit ? '' : sizes(layout)),
-      of('iteration_seconds', 'seconds'), of('tokens_per_second_per_gpu', 'rate'), of('mfu', 'share'), of('peak_memory_bytes', 'bytes'),
+      of('iteration_seconds', 'seconds'), of('tokens_per_second_per_gpu', 'rate'), of(shownMfu(first), 'share'), of('peak_memory_bytes', 'bytes'),
       ['memory limit', bytes(this.plan.memory_limit_bytes), bytes(limit), ''],
       line('left of it', bytes(first.headroom_bytes), unfit ? '' : bytes(layout.headroom_bytes)),
       ['GPUs', String(this.plan.gpus), String(gpus), ''],

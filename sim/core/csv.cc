@@ -1,4 +1,4 @@
-#include "sim/report/text/csv.h"
+#include "sim/core/csv.h"
 
 #include <cstdlib>
 
@@ -6,7 +6,7 @@ namespace pipesim {
 
 namespace {
 
-// What a spreadsheet would compute: all that begins like a formula and is no number.
+// A spreadsheet computes all that begins like a formula and is no number.
 bool is_formula(const std::string& text) {
   if (text.empty() || std::string("=+-@\t\r").find(text.front()) == std::string::npos) return false;
   char* end = nullptr;
