@@ -70,6 +70,7 @@ constexpr EnumArray<AttentionKernel, std::array<double, 2>> all_at_their_curves(
 struct Gpu {
   std::string name;
   EnumArray<Precision, FlopsPerSecond> peak;  // dense; 0: the GPU has no such precision
+  bool has_bf16 = true;                       // false: what stands at kBf16 is fp16's
   Bytes memory;
   BytesPerSecond memory_bandwidth{1};
   int multiprocessors = 1;

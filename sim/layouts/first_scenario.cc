@@ -141,11 +141,11 @@ std::string first_scenario(const Transformer& model, const Hardware& hardware,
       "(docs/reference/scenario.md).\n"
       "batch: {{global_batch_size: {}, micro_batch_size: 1, seq_length: {}}}\n\n"
       "# Memory of a GPU follows from the model (docs/reference/model.md, \"Memory of a GPU\").\n"
-      "memory: {{use_distributed_optimizer: true}}\n\n"
+      "memory: {{{}use_distributed_optimizer: true}}\n\n"
       "# `replay` is fast; under `simgrid` messages share links (docs/reference/model.md, "
       "\"Execution\").\n"
       "engine: replay\n",
-      8 * sizes.pipeline * sizes.data, tokens);
+      8 * sizes.pipeline * sizes.data, tokens, hardware.gpu.has_bf16 ? "" : "precision: fp16, ");
   return text;
 }
 

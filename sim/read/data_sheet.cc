@@ -51,7 +51,8 @@ class DataSheet {
   }
 
   void peaks() {
-    YamlMap of(map_.require("peak", "a map with bf16, and fp8 and fp4 where it has them"));
+    YamlMap of(
+        map_.require("peak", "a map with bf16 (or fp16), and fp8 and fp4 where it has them"));
     Gpu& gpu = entry_.gpu;
     gpu.peak = {};
     std::erase_if(entry_.numbers,
@@ -64,7 +65,8 @@ class DataSheet {
       const std::string named = fmt::format("peak.{}", key);
       given(named, named, *value);
     };
-    take("bf16", Precision::kBf16);
+    gpu.has_bf16 = !of.find("fp16");
+    take(gpu.has_bf16 ? "bf16" : "fp16", Precision::kBf16);
     take("fp8", Precision::kFp8);
     take("fp4", Precision::kFp4);
     if (!gpu.has(Precision::kBf16)) (void)of.require("bf16", "a dense rate such as '989 TFLOP/s'");
@@ -181,8 +183,8 @@ class DataSheet {
 
   // What `assumed` may name.
   inline static const std::vector<std::string> kKeys{
-      "peak.bf16",       "peak.fp8",       "peak.fp4",    "memory", "memory_bandwidth",
-      "multiprocessors", "link.bandwidth", "link.domain", "power"};
+      "peak.bf16",        "peak.fp16",       "peak.fp8",       "peak.fp4",    "memory",
+      "memory_bandwidth", "multiprocessors", "link.bandwidth", "link.domain", "power"};
 
   YamlMap map_;
   const Generation& generation_;
@@ -245,8 +247,10 @@ void change_gpu(YamlMap& of, Gpu& gpu, Interconnect& interconnect, std::vector<S
   const auto peak = of.find("peak");
   if (!peak) return;
   YamlMap rates(*peak);
-  constexpr std::array<std::pair<const char*, Precision>, 3> kRates{
-      {{"bf16", Precision::kBf16}, {"fp8", Precision::kFp8}, {"fp4", Precision::kFp4}}};
+  const std::array<std::pair<const char*, Precision>, 3> kRates{
+      {{gpu.has_bf16 ? "bf16" : "fp16", Precision::kBf16},
+       {"fp8", Precision::kFp8},
+       {"fp4", Precision::kFp4}}};
   for (const auto& [key, precision] : kRates) {
     const auto rate = rates.find(key);
     if (!rate) continue;

@@ -19,10 +19,13 @@ constexpr const char* kStated = "stated by the scenario";
 void read_chip(YamlMap& entry, GpuEntry& into) {
   Gpu& gpu = into.gpu;
   NumberGroup peak(entry, "peak", into.numbers);
-  gpu.peak[0] = peak.number("bf16").flop_rate();
+  const auto fp16 = peak.find("fp16");
+  gpu.has_bf16 = !fp16;
+  const YamlValue two_bytes = fp16 ? *fp16 : peak.number("bf16");
+  gpu.peak[0] = two_bytes.flop_rate();
   if (const auto fp8 = peak.find("fp8")) gpu.peak[1] = fp8->flop_rate();
   if (const auto fp4 = peak.find("fp4")) gpu.peak[2] = fp4->flop_rate();
-  if (!gpu.has(Precision::kBf16)) peak.number("bf16").fail("must be greater than 0");
+  if (!gpu.has(Precision::kBf16)) two_bytes.fail("must be greater than 0");
   peak.finish();
   NumberGroup chip(entry, "chip", into.numbers);
   gpu.multiprocessors = chip.count("multiprocessors", 1 << 12);

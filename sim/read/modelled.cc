@@ -122,13 +122,17 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   }
 }
 
-// At the precision that is asked for, where one is.
+// At the precision that is asked for, where one is. Both of 2 bytes are one to the costs.
 void check_precision(YamlMap& root, const Scenario& scenario) {
   const Gpu& gpu = scenario.hardware->gpu;
-  if (gpu.has(scenario.modelled->context.precision)) return;
   const auto memory = root.find("memory");
   const auto asked = memory ? YamlMap(*memory).find("precision") : std::nullopt;
-  (asked ? *asked : root.value()).fail(gpu.name + " has no such precision");
+  const std::string precision = asked ? asked->text() : "bf16";
+  const bool of_the_card = precision != "bf16" || gpu.has_bf16;
+  if (of_the_card && gpu.has(scenario.modelled->context.precision)) return;
+  (asked ? *asked : root.value())
+      .fail(fmt::format("{} has no {}: a rate in it exceeds the card's; expected precision: {}",
+                        gpu.name, precision, gpu.has_bf16 ? "bf16" : "fp16"));
 }
 
 // The generation of attention, the framework's unless it is asked for.
