@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
+#include "app/progress.h"
 #include "app/tokens.h"
 #include "sim/goodput/report.h"
 #include "sim/read/reliability.h"
@@ -23,6 +24,7 @@ struct GoodputCommand {
   int runs = 200;
   std::uint64_t seed = 1;
   std::optional<double> price;
+  double max_steps = GoodputQuestion().max_steps;
   std::string json;
 };
 
@@ -37,12 +39,17 @@ int run_goodput(const GoodputCommand& command, const CommandLine& line) {
   GoodputQuestion question{.tokens = read_tokens(command.tokens, line.of_option(command.tokens)),
                            .runs = command.runs,
                            .seed = command.seed,
-                           .price_per_gpu_hour = command.price};
+                           .price_per_gpu_hour = command.price,
+                           .max_steps = command.max_steps};
   Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   check_writable({command.json}, line);
   check_rate(scenario, command, line);
   const Reliability reliability = scenario.reliability.value_or(usual_reliability());
+  ProgressLine progress;
+  question.progress = [&progress](double share) {
+    progress.tick([share] { return fmt::format("training runs: {:.0f}%", 100 * share); });
+  };
   std::vector<Goodput> all;
   std::string bands;
   const auto refused = each_feasible(std::move(scenario), [&](const Case& made) {
@@ -52,6 +59,7 @@ int run_goodput(const GoodputCommand& command, const CommandLine& line) {
         *made.scenario, made.choice.name,
         {.iteration = result.report.iteration, .days = all.back().mean.total().value() / 86400});
   });
+  progress.clear();
   write_outputs({{command.json, line.of_option(command.json), [&](std::ostream& out) {
                     write_goodput_json(out, all, question, PIPESIM_VERSION);
                   }}});
@@ -81,6 +89,10 @@ Subcommand add_goodput(Parser& program) {
   parser.add_option("--runs", command->runs, "Training runs to simulate (default 200)")
       .range(1, 100000);
   parser.add_option("--seed", command->seed, "Of the first run (default 1)");
+  parser
+      .add_option("--max-steps", command->max_steps,
+                  "Checkpoints and failures of all runs to simulate at most (default 4e9)")
+      .range(1.0, 1e18);
   parser.add_option("--price-per-gpu-hour", command->price, "Adds the price").range(0.0, 1e9);
   parser.add_option("--json", command->json, "Write all as JSON ('-': standard output)");
   return {&parser, [command](const CommandLine& line) { return run_goodput(*command, line); }};

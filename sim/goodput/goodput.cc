@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -43,23 +44,50 @@ InterruptedRun run_of(const Reliability& reliability, int nodes, Seconds work, B
           .spare_nodes = reliability.spare_nodes};
 }
 
-Seconds mean_time(const InterruptedRun& run, std::uint64_t seed, int runs) {
-  Seconds sum;
-  for (int i = 0; i < runs; ++i) sum += simulate_run(run, seed + i).total();
-  return sum / runs;
-}
+// The runs of one question, counted as they are done.
+class Runs {
+ public:
+  // InfeasibleError where these runs, `each` of every interval, are more than the question allows.
+  Runs(const GoodputQuestion& question, const std::vector<InterruptedRun>& intervals, int each)
+      : question_(question) {
+    for (const InterruptedRun& run : intervals) steps_ += each * expected_steps(run);
+    if (steps_ <= question.max_steps) return;
+    throw InfeasibleError(fmt::format(
+        "some {:.2g} checkpoints and failures in {} training runs; at most {:.2g} are simulated: "
+        "fewer tokens, a longer reliability.checkpoint.interval, fewer --runs, or more --max-steps",
+        steps_, each * intervals.size(), question.max_steps));
+  }
+
+  RunTime simulate(const InterruptedRun& run, int number) {
+    const RunTime time = simulate_run(run, question_.seed + static_cast<std::uint64_t>(number));
+    done_ += expected_steps(run);
+    question_.progress(done_ / steps_);
+    return time;
+  }
+
+ private:
+  const GoodputQuestion& question_;
+  double steps_ = 0;
+  double done_ = 0;
+};
 
 // Around Daly's, with the same failures for each; ties go to the shorter one.
 Seconds best_interval(InterruptedRun run, const GoodputQuestion& question) {
   const Seconds daly = daly_interval(run.checkpoint, run.failure_rate);
-  Seconds best = run.work;
-  Seconds shortest(std::numeric_limits<double>::infinity());
+  std::vector<InterruptedRun> intervals;
   for (int i = -kHalvings; i <= kHalvings; ++i) {
     run.interval = std::min(run.work, std::exp2(i / 2.0) * daly);
-    const Seconds mean = mean_time(run, question.seed, kRunsPerInterval);
-    if (mean < shortest) {
-      shortest = mean;
-      best = run.interval;
+    intervals.push_back(run);
+  }
+  Runs runs(question, intervals, kRunsPerInterval);
+  Seconds best = run.work;
+  Seconds shortest(std::numeric_limits<double>::infinity());
+  for (const InterruptedRun& each : intervals) {
+    Seconds sum;
+    for (int i = 0; i < kRunsPerInterval; ++i) sum += runs.simulate(each, i).total();
+    if (sum < shortest) {
+      shortest = sum;
+      best = each.interval;
     }
   }
   return best;
@@ -154,10 +182,9 @@ Goodput goodput_of(const Case& made, const Result& result, const Reliability& re
                        goodput.checkpoint_size);
   goodput.mean_between_failures = Seconds(1 / goodput.run.failure_rate);
   settle_interval(reliability, question, goodput);
+  Runs all(question, {goodput.run}, question.runs);
   std::vector<RunTime> runs;
-  for (int i = 0; i < question.runs; ++i) {
-    runs.push_back(simulate_run(goodput.run, question.seed + static_cast<std::uint64_t>(i)));
-  }
+  for (int i = 0; i < question.runs; ++i) runs.push_back(all.simulate(goodput.run, i));
   take_mean(runs, goodput);
   take_quantiles(runs, goodput);
   const int spare = reliability.spare_nodes.value_or(0) * per_node;

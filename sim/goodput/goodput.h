@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ struct GoodputQuestion {
   int runs = 200;  // each with a seed of its own, from `seed` on
   std::uint64_t seed = 1;
   std::optional<double> price_per_gpu_hour = {};
+  double max_steps = 4e9;  // checkpoints and failures of all runs, a minute or two
+  // After each run, with the share of the expected steps that is done.
+  std::function<void(double)> progress = [](double) {};
 };
 
 // Joules of all GPUs at the GPU's power: busy in passes that are kept, idle within iterations by
@@ -50,7 +54,8 @@ struct Goodput {
 };
 
 // Requires a result with a throughput in tokens. Throws InfeasibleError for a model whose state has
-// no known size where `reliability` gives none, and for a run that failures never let end.
+// no known size where `reliability` gives none, for a run that failures never let end, and before
+// work of more than `max_steps`.
 Goodput goodput_of(const Case& made, const Result& result, const Reliability& reliability,
                    const GoodputQuestion& question);
 

@@ -170,6 +170,18 @@ RunTime simulate_run(const InterruptedRun& run, std::uint64_t seed) {
   return Simulation(run, seed).finish();
 }
 
+double expected_steps(const InterruptedRun& run) {
+  const double intervals = std::ceil(std::max(1.0, run.work / run.interval));
+  const double exposed = (run.interval + run.checkpoint).value();
+  const double failures =
+      std::exp(run.failure_rate * run.restart.value()) * std::expm1(run.failure_rate * exposed);
+  const double time = run.failure_rate > 0 ? failures / run.failure_rate : exposed;
+  // Failures of nodes that stand still for a repair are passed over one by one.
+  const double standing =
+      run.spare_nodes ? failures * (run.failure_rate + run.slow_rate) * run.repair.value() : 0;
+  return intervals * (1 + failures + run.slow_rate * time + standing);
+}
+
 Seconds young_interval(Seconds checkpoint, double failure_rate) {
   return Seconds(std::sqrt(2 * checkpoint.value() / failure_rate));
 }

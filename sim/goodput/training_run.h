@@ -47,6 +47,10 @@ struct RunTime {
 // million failures. O(failures + checkpoints).
 RunTime simulate_run(const InterruptedRun& run, std::uint64_t seed);
 
+// The checkpoints and failures that such a run has on average, by Daly's model of an interval (FGCS
+// 2006, eq. 20); infinite where failures hardly let one end.
+double expected_steps(const InterruptedRun& run);
+
 // The interval between checkpoints that keeps the expected time short, to first order: sqrt(2 C M)
 // with M the mean time between failures (Young, CACM 1974); and to higher order (Daly, FGCS 2006,
 // eq. 37), M where a checkpoint takes over 2 M. Infinite without failures.

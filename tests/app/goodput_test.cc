@@ -39,5 +39,18 @@ TEST_F(GoodputCommand, NamesWhatIsWrong) {
   EXPECT_EQ(run("goodput " PIPESIM_SOURCE_DIR "/scenarios/quickstart.yaml --tokens 1T").code, 2);
 }
 
+// Each would take hours; the second by its failures.
+TEST_F(GoodputCommand, RefusesMoreStepsThanItMayTake) {
+  for (const char* more :
+       {"--tokens 1000000T", "--tokens 15T reliability.checkpoint.interval='1 us'",
+        "--tokens 15T reliability.failures_per_1000_node_days=1e6",
+        "--tokens 1T --max-steps 100"}) {
+    const Outcome outcome = run(kScenario + more);
+    EXPECT_EQ(outcome.code, 1) << more << outcome.output;
+    EXPECT_NE(outcome.output.find("checkpoints and failures in "), std::string::npos)
+        << more << outcome.output;
+  }
+}
+
 }  // namespace
 }  // namespace pipesim::goodput_test

@@ -114,6 +114,22 @@ TEST(InterruptedRun, ThatNeverEndsIsRefused) {
   EXPECT_THROW((void)simulate_run(run, 1), InfeasibleError);
 }
 
+TEST(InterruptedRun, HasTheStepsThatAreExpected) {
+  for (const double hours : {0.5, 4.0, 20.0}) {
+    InterruptedRun run = plain();
+    run.interval = Seconds(hours * 3600);
+    double steps = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      steps += run.work / run.interval + simulate_run(run, seed).failures;
+    }
+    EXPECT_NEAR(expected_steps(run), steps / 20, 0.1 * steps / 20) << hours;
+  }
+  InterruptedRun never = plain();
+  never.interval = never.work;
+  never.failure_rate = 1;
+  EXPECT_TRUE(std::isinf(expected_steps(never)));
+}
+
 TEST(CheckpointInterval, OfYoungAndDalyAreTheirFormulas) {
   const double rate = 1e-5;
   EXPECT_DOUBLE_EQ(young_interval(Seconds(200), rate).value(), std::sqrt(2 * 200 / rate));
