@@ -198,7 +198,10 @@ void check_apart(const std::vector<std::pair<std::string, Location>>& paths) {
     if (was_read(path)) {
       throw InputError(where, fmt::format("'{}' is an input: it would be lost", path));
     }
-    if (!places.insert(canonical_place(behind_links(path).string())).second) {
+    const fs::path place = behind_links(path);
+    std::error_code error;
+    if (fs::is_symlink(place, error)) cannot_write({path, where, {}}, ELOOP, {});
+    if (!places.insert(canonical_place(place.string())).second) {
       throw InputError(where, fmt::format("'{}' is another output already", path));
     }
   }

@@ -56,6 +56,17 @@ TEST_F(Outputs, NeverReplaceAnInput) {
   EXPECT_EQ(read("a.csv"), schedule);
 }
 
+TEST_F(Outputs, ThatLinkToThemselvesAreRefused) {
+  fs::create_symlink("self", folder_ / "self");
+  fs::create_symlink("there", folder_ / "back");
+  fs::create_symlink("back", folder_ / "there");
+  for (const std::string name : {"self", "there"}) {
+    expect_refused("run s.yaml --json " + name, "Too many levels of symbolic links");
+    expect_refused("sweep w.yaml -o " + name, "Too many levels of symbolic links");
+    EXPECT_TRUE(fs::is_symlink(folder_ / name));
+  }
+}
+
 TEST_F(Outputs, NeverReplaceEachOther) {
   expect_refused("run s.yaml --json x --csv ./x", "command line:1:35: './x' is another output");
   fs::create_symlink("x", folder_ / "link");
