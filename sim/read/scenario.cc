@@ -404,7 +404,7 @@ void check_runs(const YamlValue& asked, double runs, const Scenario& scenario) {
 
 // Takes over how the framework's generation holds memory. A modelled GPU has what its data sheet
 // says less the margin.
-void settle_memory(Scenario& scenario) {
+void settle_memory(YamlMap& root, Scenario& scenario) {
   if (!scenario.modelled) return;
   const Software& software =
       scenario.roofline ? scenario.roofline->software : catalogue_software().front().software;
@@ -415,7 +415,12 @@ void settle_memory(Scenario& scenario) {
   context.loss_bytes = software.loss_bytes.at(context.fused_loss ? 1 : 0);
   if (scenario.modelled->capacity || !scenario.hardware) return;
   const Bytes margin = scenario.modelled->margin.value_or(software.memory_margin);
-  scenario.modelled->capacity = scenario.hardware->gpu.memory - margin;
+  const Bytes memory = scenario.hardware->gpu.memory;
+  scenario.modelled->capacity = memory - margin;
+  if (margin < memory) return;
+  root.find("cluster")->fail(
+      fmt::format("a GPU's {} are no more than the {} that are kept of it (memory.margin)",
+                  human(memory), human(margin)));
 }
 
 }  // namespace
@@ -475,7 +480,7 @@ Scenario read_scenario(const YamlSource& source) {
         scenario.modelled->block_scaled || scenario.hardware->gpu.fp8_transposes;
   }
   scenario.roofline = read_roofline(root, scenario);
-  settle_memory(scenario);
+  settle_memory(root, scenario);
   if (!scenario.roofline) {
     scenario.cost = read_cost(
         root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);

@@ -154,6 +154,12 @@ TEST(Modelled, RefusesBf16OfAGpuThatHasFp16Alone) {
   EXPECT_EQ(refusal({"memory.precision=fp16"}, text), "");
 }
 
+TEST(Modelled, RefusesAGpuWithoutMemoryBesideItsMargin) {
+  const std::string text = kBase.substr(0, kBase.find("cost:")) + "cluster: dgx-h100\n";
+  EXPECT_TRUE(has(refusal({"cluster.gpu.memory=1 GiB"}, text), "that are kept of it"));
+  EXPECT_EQ(refusal({"cluster.gpu.memory=8 GiB"}, text), "");
+}
+
 TEST(Modelled, RefusesACapacityOfNothing) {
   EXPECT_TRUE(has(refusal({"memory.capacity=0"}), "expected more than 0"));
 }
