@@ -310,6 +310,12 @@ class PlannedMetrics:
         return value
 
     @property
+    def mfu_causal(self) -> float:
+        """MFU, causal, share: model_tflops_per_gpu_causal / the GPU's peak."""
+        value: float = self["mfu_causal"]
+        return value
+
+    @property
     def peak_memory_bytes(self) -> float:
         """Peak memory, B: the same with weights, gradients, optimizer state, buffers and overhead."""
         value: float = self["peak_memory_bytes"]

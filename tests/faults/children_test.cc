@@ -133,8 +133,11 @@ constexpr const char* kLong =
     "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n";
 
 TEST_F(Children, OfSimGridEndWithIt) {
-  write("long.yaml", std::string(kLong) + "engine: simgrid\n");
-  expect_end_with("run long.yaml --no-picture");
+  write("long.yaml",
+        std::string(kLong) +
+            "cluster: {node: {gpus: 8, link_bandwidth: 300 GB/s}, network: {bandwidth: "
+            "400 Gbps}}\nengine: {name: simgrid, gpu: host}\n");
+  expect_end_with("run long.yaml cost.message='64 MiB' batch.num_microbatches=16384 --no-picture");
 }
 
 TEST_F(Children, OfASweepEndWithIt) {

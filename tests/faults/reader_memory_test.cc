@@ -41,9 +41,10 @@ std::vector<Reader> readers() {
   const std::string scenario = "schedule: 1f1b\n" + kGiven;
   const std::string run = "run in.yaml --no-picture";
   return {
-      {"schedules on a line", "in.yaml", repeated("schedule: [", "1f1b", ",", "]\n" + kGiven), run},
-      {"schedules on lines", "in.yaml", repeated("schedule:\n", "- 1f1b", "\n", "\n" + kGiven),
+      {"schedules on a line", "in.yaml", repeated("schedule: [", "1f1b", ",", ", none]\n" + kGiven),
        run},
+      {"schedules on lines", "in.yaml",
+       repeated("schedule:\n", "- 1f1b", "\n", "\n- none\n" + kGiven), run},
       {"unknown keys on a line", "in.yaml", repeated("x: {a: ", "[1]", ", b: ", "}\n"), run},
       {"stragglers", "in.yaml",
        repeated(scenario + "perturb: {stragglers: [", "{rank: 0, factor: 2}", ",", "]}\n"), run},
