@@ -43,6 +43,9 @@ class Row(Mapping[str, Any]):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(key for key in self if key.isidentifier())})
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The keys and values as a dict of its own."""
         return dict(self._keys())

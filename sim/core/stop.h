@@ -20,9 +20,7 @@ class StopOn {
   StopOn& operator=(const StopOn&) = delete;
   ~StopOn() { current = before_; }
 
-  static bool is_asked() {
-    return current != nullptr && current->load(std::memory_order_relaxed);
-  }
+  static bool is_asked() { return current != nullptr && current->load(std::memory_order_relaxed); }
 
  private:
   static inline thread_local const std::atomic<bool>* current = nullptr;

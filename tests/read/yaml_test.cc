@@ -279,5 +279,18 @@ TEST(Yaml, NamesTheEntriesOfAMapAsWritten) {
             std::string::npos);
 }
 
+TEST(YamlSource, WithOtherValuesStaysAsItWas) {
+  const YamlSource source("s.yaml", "v: {a: 1, b: [1, 2]}\nw: 3\n");
+  const auto override_of = [](const std::string& text) {
+    return parse_override(text, {"", 1, 1, text});
+  };
+  const YamlSource first = source.with({override_of("v.a=5"), override_of("v.b.1=7")});
+  const YamlSource second = source.with({override_of("w=4")});
+  EXPECT_EQ(first.root().one_line(), "{v: {a: 5, b: [1, 7]}, w: 3}");
+  EXPECT_EQ(second.root().one_line(), "{v: {a: 1, b: [1, 2]}, w: 4}");
+  EXPECT_EQ(source.root().one_line(), "{v: {a: 1, b: [1, 2]}, w: 3}");
+  EXPECT_EQ(second.with({}).root().one_line(), second.root().one_line());
+}
+
 }  // namespace
 }  // namespace pipesim::yaml_test
