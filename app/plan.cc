@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "app/commands.h"
+#include "app/plan_days.h"
 #include "app/plan_options.h"
 #include "app/plan_page.h"
 #include "app/progress.h"
@@ -69,18 +70,18 @@ std::string progress_text(const std::string& cluster, const PlanProgress& progre
 // runs each has one alone.
 void run_again(ClusterPlan& plan, size_t count, ProgressLine& line) {
   auto& best = plan.result.best;
-  line.show(fmt::format("{}: {} again with contention", plan.question.base.hardware->name, count));
+  line.show(fmt::format("{}: {} again with contention", name_of(plan), count));
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
   ThreadTeam(static_cast<int>(std::min(count, cores + 1))).run(count, [&](size_t i) {
     if (!interrupted()) best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
   });
 }
 
-void search(const PlanCommand& command, ClusterPlan& plan) {
+void search(const PlanCommand& command, const PlanAsked& asked, ClusterPlan& plan) {
   PlanOptions options = asked_options(command, plan);
   options.stop = interrupted;
   ProgressLine line;
-  const std::string& cluster = plan.question.base.hardware->name;
+  const std::string cluster = name_of(plan);
   options.progress = [&](const PlanProgress& progress) {
     line.tick([&] { return progress_text(cluster, progress); });
   };
@@ -89,11 +90,7 @@ void search(const PlanCommand& command, ClusterPlan& plan) {
   const size_t again = std::min(best.size(), static_cast<size_t>(command.contention));
   if (again > 0) run_again(plan, again, line);
   order_rows(best);
-  if (!best.empty() && !interrupted()) add_comparisons(command, options, plan);
-  if (again > 0 && again == best.size() && plan.baseline && !interrupted()) {
-    Planned& baseline = plan.baseline->planned;
-    baseline.contended = with_contention(plan.question, baseline);
-  }
+  if (!best.empty() && !interrupted()) add_comparisons(command, asked, options, plan);
   plan.result.stopped = plan.result.stopped || interrupted();
 }
 
@@ -162,7 +159,10 @@ int run(const PlanCommand& command, const CommandLine& line) {
   }
   {
     const Interruptible from_here;
-    for (ClusterPlan& plan : plans) search(command, plan);
+    for (ClusterPlan& plan : plans) search(command, asked, plan);
+  }
+  for (ClusterPlan& plan : plans) {
+    if (asked.tokens) plan.days_with_failures = days_with_failures(plan, *asked.tokens);
   }
   const ClusterPlan& best = fastest(plans);
   if (best.result.best.empty() && !interrupted())

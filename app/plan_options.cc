@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <fmt/format.h>
+#include <sstream>
 
 #include "app/outputs.h"
 #include "app/tokens.h"
@@ -34,6 +36,15 @@ constexpr std::array kSizes{
                "Only these chunks per device, where a schedule has a choice"},
     SizeOption{"--micro-batch-size", "--micro-batch-size,--mbs", &PlanAxes::micro_batch,
                "Only these (default: 1, 2, 4, 8)"}};
+
+constexpr int kMostGpus = 1 << 20;
+
+std::optional<int> whole_number(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
 
 // A value that stands twice would be searched, and counted, twice.
 template <class T>
@@ -166,29 +177,32 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
   check_unsaid(command.exchange, "--cp-comm-type",
                {"parallel.cp_comm_type", "parallel.hierarchical_context_parallel_sizes"});
   std::vector<Override> settings;
-  const auto add = [&](const std::string& path, const std::string& value,
-                       const std::string& option) {
+  const auto add = [&](const std::string& path, const std::string& value, const std::string& option,
+                       const std::string& typed = {}) {
     const auto same = std::ranges::find(others, path, &Override::path);
     if (same != others.end()) {
       throw InputError(same->where, fmt::format("{} is what {} says", path, option));
     }
-    const Location where = line.where(option, value);
+    const Location where = line.where(option, typed.empty() ? value : typed);
     settings.push_back({path, value, where, where});
   };
   // A name stands as it is, unless keys of its own change it.
   const auto add_named = [&](const std::string& section, const std::string& key,
-                             const std::string& name) {
+                             const std::string& name, const std::string& typed = {}) {
     const bool changed = std::ranges::any_of(
         others, [&](const Override& other) { return other.path.starts_with(section + "."); });
-    add(changed ? section + "." + key : section, name, "--" + section);
+    add(changed ? section + "." + key : section, name, "--" + section, typed);
   };
   if (command.model.ends_with(".json")) {
     add("model.hf_config", command.model, "--model");
   } else {
     add_named("model", "base", command.model);
   }
-  add_named("cluster", "name", cluster);
+  add_named("cluster", "name", cluster, command.clusters.front());
   add("batch.seq_length", fmt::format("{}", command.seq_length), "--seq-length");
+  for (const std::string& precision : command.precisions) {
+    add("memory.precision", precision, "--precision");
+  }
   if (command.limit) add("memory.capacity", *command.limit, "--memory-limit");
   if (framework) {
     for (const auto& [path, value] : defaults_of(*framework)) {
@@ -251,6 +265,46 @@ std::vector<PlanQuestion> questions_to_frameworks(const PlanCommand& command,
   return all;
 }
 
+// A cluster, its GPUs and a precision, of the lists that are asked for.
+struct Part {
+  PlanCommand command;  // with the GPUs and the precision of this part
+  std::string cluster;  // its name
+  std::string label;    // what tells it from the others
+  size_t number = 0;    // of its cluster
+};
+
+Part part_of(const PlanCommand& command, size_t number, const CommandLine& line) {
+  const std::string& text = command.clusters[number];
+  Part part{command, text.substr(0, text.find(':')), text, number};
+  part.command.clusters = {text};
+  const Location where = line.where("--cluster", text);
+  if (const size_t colon = text.find(':'); colon != std::string::npos) {
+    const auto gpus = whole_number(text.substr(colon + 1));
+    if (!gpus || *gpus < 1 || *gpus > kMostGpus) {
+      throw InputError(where, fmt::format("'{}': expected CLUSTER:GPUS, as dgx-h100:1024", text));
+    }
+    part.command.gpus = *gpus;
+  }
+  if (part.command.gpus == 0) {
+    throw InputError(where, fmt::format("how many GPUs? --gpus N, or --cluster {}:N", text));
+  }
+  return part;
+}
+
+std::vector<Part> parts_of(const PlanCommand& command, const CommandLine& line) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < command.clusters.size(); ++i) {
+    const Part part = part_of(command, i, line);
+    if (command.precisions.empty()) parts.push_back(part);
+    for (const std::string& precision : command.precisions) {
+      parts.push_back(part);
+      parts.back().command.precisions = {precision};
+      if (command.precisions.size() > 1) parts.back().label += " " + precision;
+    }
+  }
+  return parts;
+}
+
 ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
                           const PlanAxes& axes, const CommandLine& line) {
   ClusterPlan plan;
@@ -294,10 +348,14 @@ void add_question(Parser& parser, PlanCommand& command) {
       .add_option("--model", command.model,
                   "A name of `pipesim list models`, or a Hugging Face config.json")
       .required();
-  add_list(parser, "--cluster", command.clusters,
-           "A name of `pipesim list clusters`, or several with commas to compare")
+  add_list(
+      parser, "--cluster", command.clusters,
+      "A name of `pipesim list clusters`, or several with commas to compare; NAME:N with its GPUs")
       .required();
-  parser.add_option("--gpus", command.gpus, "How many GPUs").required().range(1, 1 << 20);
+  add_list(parser, "--precision", command.precisions,
+           "One of bf16,fp16,fp8,mxfp8,nvfp4, or several to compare (default: memory.precision)");
+  parser.add_option("--gpus", command.gpus, "How many GPUs, where --cluster does not say it")
+      .range(1, kMostGpus);
   parser.add_option("--global-batch-size,--gbs", command.global_batch, "Samples of an iteration")
       .required()
       .range(1, 1 << 30);
@@ -317,9 +375,8 @@ void add_axes(Parser& parser, PlanCommand& command) {
   }
   add_list(parser, "--schedules", command.schedules, "Only these schedules");
   add_list(parser, "--recompute", command.recompute,
-           "Only these (default: none,pointwise,selective,full,layernorm; with experts also "
-           "moe_act, with "
-           "latent attention mla_up_proj, and these together)");
+           "Only these (default: none,pointwise,selective,full,layernorm, with experts "
+           "layernorm+moe_act, with latent attention also mla_up_proj)");
   add_list(parser, "--vocabulary", command.vocabulary,
            "Only these placements (default: first_last,vocab-1,vocab-2)");
   add_list(parser, "--sharding", command.sharding,
@@ -340,6 +397,26 @@ void check_factors(const PlanCommand& command, const CommandLine& line) {
   if (std::ranges::count(command.factors, 1.0) > 0) {
     throw InputError(line.where(option, "1"), option + ": 1 is the plan itself");
   }
+}
+
+// Named changes stand behind --what-if, in one word: "network=0.5,schedule=1f1b".
+std::vector<WhatIfChange> take_changes(PlanCommand& command, const CommandLine& line) {
+  std::vector<WhatIfChange> changes;
+  if (!command.what_if) return changes;
+  std::vector<std::string> settings;
+  for (const std::string& text : command.settings) {
+    if (text.substr(0, text.find('=')).find('.') != std::string::npos ||
+        text.find('=') == std::string::npos) {
+      settings.push_back(text);
+      continue;
+    }
+    std::istringstream list(text);
+    for (std::string each; std::getline(list, each, ',');) {
+      changes.push_back(read_what_if(each, line.where(text)));
+    }
+  }
+  command.settings = settings;
+  return changes;
 }
 
 }  // namespace
@@ -385,8 +462,11 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
   add_list(parser, "--why", command.why,
            "Two rows, as 1,3: where the second loses time against the first; 0 is the baseline")
       .range(0, 10000);
-  parser.add_flag("--what-if", command.what_if,
-                  "Search again with less and more memory, bandwidth and GPUs, one at a time");
+  parser.add_flag(
+      "--what-if", command.what_if,
+      "Search again with less and more memory, bandwidth and GPUs, one at a time; or with "
+      "what stands behind it: memory, network, node, gpus, vocabulary=FACTOR, "
+      "schedule=NAME, with commas between");
   add_list(parser, "--what-if-factors", command.factors, "As many times (default: 0.8,1.1,1.5,2)")
       .range(0.01, 100.0);
   parser.add_option("--export", command.configurations,
@@ -400,8 +480,10 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                     "Write the fastest as a scenario for `pipesim run` ('-': standard output)");
 }
 
-PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line) {
+PlanAsked read_plan_command(const PlanCommand& given, const CommandLine& line) {
   PlanAsked asked;
+  PlanCommand command = given;
+  asked.changes = take_changes(command, line);
   if (command.tokens) {
     asked.tokens = read_tokens(*command.tokens, line.where("--tokens", *command.tokens));
   }
@@ -421,38 +503,48 @@ PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line)
   check_factors(command, line);
   const PlanAxes axes = read_axes(command, line);
   check_once(command.clusters, "--cluster", line);
-  for (size_t i = 0; i < command.clusters.size(); ++i) {
-    asked.plans.push_back(read_question(command, command.clusters[i], axes, line));
-    if (!command.prices.empty()) {
-      asked.plans.back().price = command.prices[command.prices.size() == 1 ? 0 : i];
-    }
-    if (command.baseline != "usual" && command.baseline != "none") {
-      const Location where = line.where("--baseline", command.baseline);
-      asked.plans.back().baseline =
-          Baseline{baseline_of(asked.plans.back().question,
-                               read_scenario_file(command.baseline, where), where),
-                   command.baseline};
-    }
+  check_once(command.precisions, "--precision", line);
+  const std::vector<Part> parts = parts_of(command, line);
+  for (const auto& [part, cluster, label, number] : parts) {
+    asked.plans.push_back(read_question(part, cluster, axes, line));
+    ClusterPlan& plan = asked.plans.back();
+    plan.label = label;
+    if (!command.prices.empty())
+      plan.price = command.prices[command.prices.size() == 1 ? 0 : number];
+    if (command.baseline == "usual" || command.baseline == "none") continue;
+    const Location where = line.where("--baseline", command.baseline);
+    plan.baseline =
+        Baseline{baseline_of(plan.question, read_scenario_file(command.baseline, where), where),
+                 command.baseline};
   }
   return asked;
 }
 
 PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan) {
   PlanOptions options = command.options;
-  if (!command.all && command.runs_on != "any") {
-    options.ideas = plan.question.axes.runs_on.value_or(Framework::kMegatron);
-  }
+  const Framework framework = plan.question.axes.runs_on.value_or(Framework::kMegatron);
+  const bool some_run = !plan.others.empty() || why_it_runs_none(framework, plan.question).empty();
+  if (!command.all && command.runs_on != "any" && some_run) options.ideas = framework;
   options.best = command.best;
   constexpr int kPlain = 10;
   if (!options.ideas && command.best == 0) options.best = kPlain;
   return options;
 }
 
-void add_comparisons(const PlanCommand& command, const PlanOptions& options, ClusterPlan& plan) {
+void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
+                     ClusterPlan& plan) {
   if (command.baseline == "usual") {
     if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
   }
-  if (command.what_if) plan.what_ifs = plan_what_ifs(plan.question, options, command.factors);
+  const bool contended = std::ranges::all_of(
+      plan.result.best, [](const Planned& each) { return each.contended.has_value(); });
+  if (contended && plan.baseline) {
+    plan.baseline->planned.contended = with_contention(plan.question, plan.baseline->planned);
+  }
+  if (!command.what_if) return;
+  plan.what_ifs = asked.changes.empty()
+                      ? plan_what_ifs(plan.question, options, command.factors)
+                      : plan_named_what_ifs(plan.question, options, asked.changes);
 }
 
 }  // namespace pipesim

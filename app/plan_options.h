@@ -15,7 +15,8 @@ namespace pipesim {
 
 struct PlanCommand {
   std::string model;
-  std::vector<std::string> clusters;
+  std::vector<std::string> clusters;  // "dgx-h100", or "dgx-h100:1024" with its GPUs
+  std::vector<std::string> precisions;
   std::vector<std::string> settings;
   int gpus = 0;
   long global_batch = 0;
@@ -43,7 +44,8 @@ struct PlanCommand {
 void add_plan_options(Parser& parser, PlanCommand& command);
 
 struct PlanAsked {
-  std::vector<ClusterPlan> plans;  // a cluster each, nothing searched yet
+  std::vector<ClusterPlan> plans;     // one for each cluster and precision, nothing searched yet
+  std::vector<WhatIfChange> changes;  // those that are named
   std::optional<double> tokens;
 };
 // InputError, located at the option, for what is no question.
@@ -53,6 +55,7 @@ PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line)
 PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan);
 
 // What the layouts that were found are held against, as the command asks.
-void add_comparisons(const PlanCommand& command, const PlanOptions& options, ClusterPlan& plan);
+void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
+                     ClusterPlan& plan);
 
 }  // namespace pipesim

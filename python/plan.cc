@@ -5,6 +5,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "app/plan_days.h"
 #include "app/plan_options.h"
 #include "python/bindings.h"
 #include "sim/core/text.h"
@@ -70,7 +71,8 @@ class Progress {
   PlanProgress progress_;
 };
 
-void search(const PlanCommand& command, ClusterPlan& plan, const py::object& listener) {
+void search(const PlanCommand& command, const PlanAsked& asked, ClusterPlan& plan,
+            const py::object& listener) {
   std::atomic<bool> stop = false;
   Progress progress;
   PlanOptions options = asked_options(command, plan);
@@ -84,7 +86,7 @@ void search(const PlanCommand& command, ClusterPlan& plan, const py::object& lis
       best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
     }
     order_rows(best);
-    if (!best.empty() && !stop) add_comparisons(command, options, plan);
+    if (!best.empty() && !stop) add_comparisons(command, asked, options, plan);
   };
   const std::string& cluster = plan.question.base.hardware->name;
   heard_by_python(stop, work, [&] { progress.tell(listener, cluster); });
@@ -98,7 +100,10 @@ py::tuple run_plan(const std::vector<std::string>& arguments, const py::object& 
   const PlanCommand command = parse(arguments, line, {argv.begin() + 1, argv.end()});
   PlanAsked asked = read_plan_command(command, line);
   if (command.contention > 0) (void)make_simgrid_engine();  // refuses before seconds of search
-  for (ClusterPlan& plan : asked.plans) search(command, plan, listener);
+  for (ClusterPlan& plan : asked.plans) {
+    search(command, asked, plan, listener);
+    if (asked.tokens) plan.days_with_failures = days_with_failures(plan, *asked.tokens);
+  }
   if (std::ranges::all_of(asked.plans, [](const auto& plan) { return plan.result.best.empty(); })) {
     std::string text;
     const HardwareCatalog catalog = read_all_hardware(line.where("--cluster"));

@@ -44,6 +44,10 @@ std::string time_text(const ClusterPlan& plan, const Planned& first, std::option
   }
   const PlanBudget budget = budget_of(plan.question, first, *tokens);
   std::string text = with_band(band, budget.days, "days");
+  if (plan.days_with_failures) {
+    text += fmt::format(", {} with failures",
+                        significant(*plan.days_with_failures, compared_digits(band)));
+  }
   if (plan.price) text += ", " + money_text(budget.gpu_hours * *plan.price, digits_of(band));
   return text;
 }
@@ -103,8 +107,7 @@ PlanBudget budget_of_line(const Line& line, const Asked& asked) {
 // Nothing stands where a column does not apply; it is left out where no row has anything.
 constexpr std::array kColumns{
     Column{"", 0, false, [](const Line& line, const Asked&) { return line.number; }},
-    Column{"cluster", 1, true,
-           [](const Line& line, const Asked&) { return line.plan->question.base.hardware->name; }},
+    Column{"cluster", 1, true, [](const Line& line, const Asked&) { return name_of(*line.plan); }},
     Column{"idea", 2, true, [](const Line& line, const Asked&) { return line.idea; }},
     Column{"tp", 5, false, size_text<&PlanPoint::tensor>},
     Column{"cp", 5, false, size_text<&PlanPoint::context>},
@@ -266,6 +269,40 @@ std::string what_helps(const ClusterPlan& plan) {
                      human(plan.question.limit()), plan.result.counts.faster_with_memory);
 }
 
+// A line for each change that was searched, against the fastest by replay.
+std::string changes_text(std::span<const ClusterPlan> plans, size_t width) {
+  std::string text;
+  for (const ClusterPlan& plan : plans) {
+    if (plan.result.best.empty()) continue;
+    const Planned& first =
+        *std::ranges::min_element(plan.result.best, {}, &Planned::rank_by_replay);
+    for (const PlanWhatIf& each : plan.what_ifs) {
+      std::string line = fmt::format("{:>10}  {:>7}  ", "-", "-");
+      std::string layout = "nothing fits";
+      if (!each.best.empty()) {
+        const Planned& best = each.best.front();
+        line = fmt::format("{:>10}  {:>+6.1f}%  ",
+                           human(best.iteration, compared_digits(each.question.base.band)),
+                           100 * (best.iteration / first.iteration - 1));
+        layout = layout_words(each.question, best.point);
+      }
+      if (plans.size() > 1) line += name_of(plan) + ", ";
+      line += fmt::format("{}: {}", each.change(), layout);
+      text += line.substr(0, width) + "\n";
+    }
+  }
+  return text.empty() ? ""
+                      : fmt::format("{:>10}  {:>7}  what if\n{}\n", "iteration", "change", text);
+}
+
+// " in fp8", where a precision is asked for.
+std::string precision_text(const PlanQuestion& question) {
+  const auto precision =
+      std::ranges::find(question.settings, "memory.precision", &PlanSetting::path);
+  return precision == question.settings.end() ? std::string()
+                                              : fmt::format(" in {}", precision->value);
+}
+
 }  // namespace
 
 std::string answer_sentence(std::span<const ClusterPlan> plans, std::optional<double> tokens) {
@@ -273,9 +310,9 @@ std::string answer_sentence(std::span<const ClusterPlan> plans, std::optional<do
   if (plan == nullptr) return "";
   const Planned& first = plan->result.best.front();
   const PlanQuestion& question = plan->question;
-  return fmt::format("{} {}: {}, {}: {}; {}.", fmt::group_digits(question.gpus),
-                     gpu_text(question.base.hardware->gpu.name), runs_text(first),
-                     layout_words(question_of(*plan, first), first.point),
+  return fmt::format("{} {}{}: {}, {}: {}; {}.", fmt::group_digits(question.gpus),
+                     gpu_text(question.base.hardware->gpu.name), precision_text(question),
+                     runs_text(first), layout_words(question_of(*plan, first), first.point),
                      time_text(*plan, first, tokens), memory_text(*plan, first));
 }
 
@@ -288,7 +325,7 @@ std::string plan_answer(std::span<const ClusterPlan> plans, std::optional<double
   const ClusterPlan* plan = fastest(plans);
   if (plan == nullptr) return text;
   text += wrapped(answer_sentence(plans, tokens), width) + "\n" +
-          table_text(plans, {tokens}, width) + "\n";
+          table_text(plans, {tokens}, width) + "\n" + changes_text(plans, width);
   const Planned& first = plan->result.best.front();
   std::string below = how_sure(*plan);
   for (const std::string& more : {what_limits(first), what_helps(*plan)}) {

@@ -139,7 +139,7 @@ Json what_ifs_json(const ClusterPlan& plan, std::optional<double> tokens) {
     changed.question = each.question;
     Json row{{"change", each.change()},
              {"quantity", each.quantity},
-             {"factor", each.factor},
+             {"factor", each.factor == 0 ? Json(nullptr) : Json(each.factor)},
              {"gpus", each.question.gpus},
              {"memory_limit_bytes", each.question.limit().value()},
              {"layout", nullptr}};
@@ -154,6 +154,7 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
   const PlanCounts& counts = plan.result.counts;
   Json json{{"model", question.base.modelled->model.name},
             {"cluster", question.base.hardware->name},
+            {"label", name_of(plan)},
             {"gpus", question.gpus},
             {"global_batch_size", question.global_batch},
             {"seq_length", *question.base.batch.seq_length},
@@ -173,6 +174,8 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
               {"uneven", plan.result.divisions.uneven},
               {"multiple", plan.result.divisions.multiple}}},
             {"stopped", plan.result.stopped},
+            {"days_with_failures",
+             plan.days_with_failures ? Json(*plan.days_with_failures) : Json(nullptr)},
             {"nearest", nearest_json(plan.result.nearest)},
             {"baseline", baseline_json(plan, tokens)},
             {"what_ifs", what_ifs_json(plan, tokens)},

@@ -162,7 +162,7 @@ class Planner {
     return sizes(a) == sizes(b);
   }
 
-  // What is said of layouts that are named.
+  // Adds to named layouts the frameworks that run them and where their time goes.
   void complete(std::vector<Planned>& named) {
     team_.run(named.size(), [&](size_t i) {
       named[i].rank_by_replay = i + 1;
@@ -210,7 +210,7 @@ class Planner {
     return a == b;
   }
 
-  // Of a search for ideas, whether the framework runs it.
+  // In a search for ideas: its framework runs the point.
   [[nodiscard]] bool runs(size_t id) const {
     return !options_.ideas || (!none_runs_ && may_run(*options_.ideas, question_, points_[id]));
   }

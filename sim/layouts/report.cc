@@ -17,9 +17,7 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
-const std::string& cluster_name(const ClusterPlan& plan) {
-  return plan.question.base.hardware->name;
-}
+std::string cluster_name(const ClusterPlan& plan) { return name_of(plan); }
 
 // Which columns there are.
 struct Columns {
@@ -223,6 +221,10 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
 }
 
 }  // namespace
+
+std::string name_of(const ClusterPlan& plan) {
+  return plan.label.empty() ? plan.question.base.hardware->name : plan.label;
+}
 
 const PlanQuestion& question_of(const ClusterPlan& plan, const Planned& planned) {
   return planned.asked ? *planned.asked : plan.question;

@@ -24,10 +24,15 @@ struct ClusterPlan {
   PlanQuestion question;
   std::vector<PlanQuestion> others = {};  // the same of other frameworks
   std::optional<double> price = {};       // of a GPU for an hour
+  std::string label = {};  // tells it from the others: "dgx-h100:1024 fp8"; empty: the cluster
   PlanResult result;
   std::optional<Baseline> baseline = {};
   std::vector<PlanWhatIf> what_ifs = {};
+  std::optional<double> days_with_failures = {};  // of the first row, where it is known
 };
+
+// Its label, or else its cluster.
+std::string name_of(const ClusterPlan& plan);
 
 // The question that a row answers.
 const PlanQuestion& question_of(const ClusterPlan& plan, const Planned& planned);

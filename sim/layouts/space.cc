@@ -251,18 +251,11 @@ std::vector<std::string> schedules_to_plan() {
 }
 
 std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model) {
-  using Module = RecomputeModule;
   std::vector<RecomputeGranularity> all = PlanAxes{}.recompute;
-  RecomputeGranularity together = Module::kLayerNorm;
-  all.push_back(together);
-  const auto add = [&](bool has, Module module) {
-    if (!has) return;
-    all.emplace_back(module);
-    together = together | module;
-    all.push_back(together);
-  };
-  add(model.experts.has_value(), Module::kMoeActivation);
-  add(model.latent.has_value(), Module::kLatentUp);
+  RecomputeGranularity modules = RecomputeModule::kLayerNorm;
+  all.push_back(modules);
+  if (model.experts) all.push_back(modules = modules | RecomputeModule::kMoeActivation);
+  if (model.latent) all.push_back(modules | RecomputeModule::kLatentUp);
   return all;
 }
 

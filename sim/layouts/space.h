@@ -36,8 +36,8 @@ struct PlanExchange {
   friend bool operator==(const PlanExchange&, const PlanExchange&) = default;
 };
 
-// Kinds worth trying: none, pointwise, selective, full, and Megatron's modules alone and together
-// that the model has and whose forward is short.
+// Kinds worth trying: none, pointwise, selective, full, and those of Megatron's modules that the
+// model has, one more at a time, from the shortest forward on: layernorm, moe_act, mla_up_proj.
 std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model);
 
 // What may be tried; an empty list of sizes is the rule of docs/how-to/plan.md.

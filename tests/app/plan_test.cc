@@ -121,6 +121,42 @@ TEST_F(PlanCommand, PricesATokenBudgetOnSeveralClusters) {
   }
 }
 
+TEST_F(PlanCommand, AsksSeveralQuestionsAtOnce) {
+  const std::string asked =
+      "plan --model llama3-8b --cluster dgx-h100:16,dgx-h200:8 --precision bf16,fp8 "
+      "--global-batch-size 64 --seq-length 4096 --tensor 1,2 --micro-batch-size 1 --schedules 1f1b "
+      "--no-offload --contention 0 ";
+  const Outcome outcome =
+      run(asked + "--what-if network=0.5,vocabulary=2,schedule=1f1b --json p.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const auto document = nlohmann::json::parse(read("p.json"));
+  std::vector<std::string> labels;
+  for (const auto& plan : document["plans"]) {
+    labels.push_back(plan["label"]);
+    EXPECT_EQ(plan["gpus"], plan["cluster"] == "dgx-h100" ? 16 : 8);
+    std::vector<std::string> changes;
+    for (const auto& each : plan["what_ifs"]) changes.push_back(each["change"]);
+    EXPECT_EQ(changes, (std::vector<std::string>{"bandwidth between nodes x 0.5", "vocabulary x 2",
+                                                 "schedule 1f1b"}));
+  }
+  EXPECT_EQ(labels, (std::vector<std::string>{"dgx-h100:16 bf16", "dgx-h100:16 fp8",
+                                              "dgx-h200:8 bf16", "dgx-h200:8 fp8"}));
+  EXPECT_NE(outcome.output.find("dgx-h200:8 fp8, schedule 1f1b: "), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(run("report p.json -o page.html").code, 0);
+  for (const auto& [words, wrong] : std::vector<std::pair<std::string, std::string>>{
+           {"--what-if netwrok=0.5", "did you mean 'network'?"},
+           {"--what-if network=half", "expected a factor above 0"},
+           {"--what-if schedule=1f1", "did you mean '1f1b'?"},
+           {"--cluster dgx-h100", "how many GPUs?"},
+           {"--cluster dgx-h100:x", "expected CLUSTER:GPUS"},
+           {"--precision fp9", "memory.precision"}}) {
+    const Outcome refused = run(asked + words);
+    EXPECT_EQ(refused.code, 2) << words;
+    EXPECT_NE(refused.output.find(wrong), std::string::npos) << refused.output;
+  }
+}
+
 TEST_F(PlanCommand, TakesSettingsBehindAList) {
   const Outcome outcome = run(plan_ +
                               "--contention 0 --best 1 --json - --cluster dgx-h100 "

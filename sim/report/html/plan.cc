@@ -103,7 +103,9 @@ class Check {
     object(what_if, "a what-if");
     one(what_if, "change", is_text);
     one(what_if, "gpus", is_number);
-    const bool factored = what_if.contains("quantity");  // those of old documents are not
+    const bool factored =
+        what_if.contains("quantity") &&
+        !what_if.value("factor", Json()).is_null();  // those of old documents are not
     if (factored) {
       one(what_if, "quantity", is_text);
       all(what_if, kFactorNumbers, is_number);

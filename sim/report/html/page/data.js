@@ -33,6 +33,8 @@ const shownMfu = each => each.mfu > 0 && each.mfu >= 1.2 * each.mfu_causal ? 'mf
 const planned = (report.plan?.document.plans ?? []).flatMap(plan => [
   ...plan.layouts.map((layout, i) => ({plan, layout, place: i + 1})),
   ...(plan.baseline ? [{plan, layout: plan.baseline, place: 0}] : [])]);
+// A cluster, with GPUs and precision where these tell plans apart.
+const nameOfPlan = plan => plan.label ?? plan.cluster;
 const severalPlans = (report.plan?.document.plans.length ?? 0) > 1;
 
 // As a result of a run of its scenario.
@@ -101,7 +103,7 @@ function columnsOfPlan() {
     .map(name => of(name, ({layout}) => (name === 'contended_iteration_seconds' ? layout.contended?.iteration_seconds : layout[name]) ?? null))
     .filter(each => each.values.some(says));
   return [
-    ...(severalPlans ? [of('cluster', ({plan}) => plan.cluster)] : []),
+    ...(severalPlans ? [of('cluster', ({plan}) => nameOfPlan(plan))] : []),
     of('row', ({place}) => place),
     ...(planned.some(({layout}) => layout.idea) ? [of('idea', ({layout, place}) => place > 0 ? layout.idea ?? '' : 'baseline')] : []),
     of('schedule', ({layout}) => layout.label ?? layout.schedule),
@@ -149,7 +151,7 @@ function bandOf(row, {name, values}) {
 
 // Memory of a GPU, by cluster where there are several: [{size, name}].
 function memoryLimits() {
-  const known = report.plan ? report.plan.document.plans.map(plan => [plan.memory_limit_bytes, plan.cluster])
+  const known = report.plan ? report.plan.document.plans.map(plan => [plan.memory_limit_bytes, nameOfPlan(plan)])
     : report.sweep ? (columnNamed('capacity_bytes')?.values ?? []).map(size => [size, ''])
     : report.runs.map(run => [run.document.scenario?.memory?.capacity_bytes, nameOfInput(run)]);
   const sizes = [...new Set(known.map(([size]) => size))].filter(size => typeof size === 'number');
@@ -168,7 +170,7 @@ function sureDigits(row) {
 }
 
 function nameOfPlanned({plan, layout, place}) {
-  return `${severalPlans ? plan.cluster + ' ' : ''}${place > 0 ? place : 'baseline'}: ${layout.idea || (layout.label ?? layout.schedule)}`;
+  return `${severalPlans ? nameOfPlan(plan) + ' ' : ''}${place > 0 ? place : 'baseline'}: ${layout.idea || (layout.label ?? layout.schedule)}`;
 }
 
 function nameOfRow(row) {

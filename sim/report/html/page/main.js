@@ -6,10 +6,11 @@ function showAnswer(text) {
   byId('answer').hidden = text === '';
 }
 
-// "24 points over schedule, num_microbatches": what was asked, not where it lies.
+// "24 points over num_microbatches, schedule": what was asked, not where it lies.
 function titleOfSweep() {
-  const axes = columns.filter(each => each.name.startsWith('sweep.')).map(each => each.label.replace(/^sweep\./, ''));
-  const over = axes.length > 0 ? ` over ${axes.join(', ')}` : '';
+  const varies = each => new Set(each.values).size > 1;
+  const axes = columns.filter(each => (each.name.includes('.') || each.name === 'schedule') && varies(each));
+  const over = axes.length > 0 ? ` over ${axes.map(each => each.label.replace(', asked', '')).join(', ')}` : '';
   return `${counted(rowCount, 'point')}${over}`;
 }
 
@@ -19,7 +20,7 @@ function answerOfSweep() {
   if (best < 0) return '';
   const memory = columnNamed('peak_memory_bytes')?.values[best];
   return `Best of ${counted(rowCount, 'point')}: ${nameOfRow(best)}, ${found.label} ${show(found.values[best], found.kind)}, ` +
-    `${seconds(columnNamed('iteration_seconds').values[best])} an iteration` +
+    `${seconds(columnNamed('iteration_seconds').values[best], 3)} an iteration` +
     `${typeof memory === 'number' ? `; ${bytes(memory)} on the fullest GPU` : ''}.`;
 }
 
@@ -47,8 +48,10 @@ function startPlanHeader() {
   const {document: {answer, plans, tokens}} = report.plan;
   showAnswer(answer ?? '');
   const {model, gpus, global_batch_size: batch, seq_length: length} = plans[0] ?? {};
+  const asked = plans.map(nameOfPlan).join(', ');
+  const alike = plans.every(plan => plan.gpus === gpus);
   byId('title').textContent = plans.length === 0 ? 'An empty plan'
-    : `${model} on ${counted(gpus, 'GPU')} of ${plans.map(plan => plan.cluster).join(', ')}`;
+    : alike ? `${model} on ${counted(gpus, 'GPU')} of ${asked}` : `${model} on ${asked}`;
   byId('about').textContent = [
     plans.some(plan => plan.stopped) ? 'INCOMPLETE: the search was ended early' : null,
     counted(rowCount, 'layout'), `${batch} samples of ${length} tokens`,

@@ -42,7 +42,7 @@ function frontierOf(rows, x, y) {
 
 // Points of one look: of a schedule, of several clusters also of one cluster.
 function seriesName(row) {
-  if (severalPlans) return `${planned[row].plan.cluster} ${planned[row].layout.schedule}`;
+  if (severalPlans) return `${nameOfPlan(planned[row].plan)} ${planned[row].layout.schedule}`;
   if (!report.sweep) return String(results[row].result.label ?? results[row].result.schedule);
   const options = columnNamed('options')?.values[row] ?? null;
   return columnNamed('schedule').values[row] + (options === null ? '' : ` (${options})`);

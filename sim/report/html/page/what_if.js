@@ -1,13 +1,19 @@
 // What a plan would be with more or less of one thing: points that `pipesim plan --what-if` has searched, nothing between.
 
+// Rows of a plan that a framework runs; all where none does.
+function rowsThatRun(plan) {
+  const run = plan.layouts.filter(each => each.runs_on.length > 0);
+  return run.length > 0 && plan.layouts.some(each => each.idea) ? run : plan.layouts;
+}
+
 // The fastest by replay, as those of what-ifs are.
-const asItIs = plan => plan.layouts.reduce((best, each) => each.iteration_seconds < best.iteration_seconds ? each : best);
+const asItIs = plan => rowsThatRun(plan).reduce((best, each) => each.iteration_seconds < best.iteration_seconds ? each : best);
 
 // Of a plan its quantities with their points by factor, the plan itself among them: [{name, points: [{factor, gpus, limit, layout}]}].
 function quantitiesOf(plan) {
   const found = new Map();
   for (const {quantity, factor, gpus, memory_limit_bytes: limit, layout} of plan.what_ifs) {
-    if (quantity === undefined) continue;
+    if (quantity === undefined || factor === null) continue;
     if (!found.has(quantity)) {
       found.set(quantity, [{factor: 1, gpus: plan.gpus, limit: plan.memory_limit_bytes, layout: asItIs(plan)}]);
     }
@@ -20,7 +26,7 @@ class WhatIf {
   constructor(plans) {
     this.plans = plans;
     this.select = byId('what-if-plan');
-    this.select.append(...plans.map((plan, i) => el('option', {value: String(i)}, plan.cluster)));
+    this.select.append(...plans.map((plan, i) => el('option', {value: String(i)}, nameOfPlan(plan))));
     this.select.parentElement.hidden = plans.length < 2;
     this.select.addEventListener('change', () => this.open());
     byId('what-if-reset').addEventListener('click', () => this.move(this.sliders[0], this.sliders[0].rest));

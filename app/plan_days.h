@@ -1,0 +1,15 @@
+// How long the training that a plan is for takes with failures.
+#pragma once
+
+#include <optional>
+
+#include "sim/layouts/report.h"
+
+namespace pipesim {
+
+// Days of training on `tokens` with the plan's first row, checkpoints, failures and restarts
+// included, as `pipesim goodput` has them by its usual reliability. Nothing where no row is named,
+// or where such a run would never end.
+std::optional<double> days_with_failures(const ClusterPlan& plan, double tokens);
+
+}  // namespace pipesim
