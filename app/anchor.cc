@@ -7,6 +7,8 @@
 #include "app/progress.h"
 #include "sim/anchor/measured_runs.h"
 #include "sim/anchor/report.h"
+#include "sim/anchor/standing.h"
+#include "sim/core/text.h"
 
 namespace pipesim {
 namespace {
@@ -17,6 +19,7 @@ struct AnchorOptions {
   std::vector<std::string> logs;
   std::string runs;
   std::string output;
+  bool accept = false;
 };
 
 std::vector<MeasuredText> measurements(const AnchorOptions& options, const CommandLine& line) {
@@ -56,9 +59,32 @@ std::vector<MeasuredStep> read_runs(const AnchorOptions& options, const CommandL
   return runs;
 }
 
+struct Standings {
+  std::string text;  // a line each
+  bool outside = false;
+};
+
+Standings standings_of(const std::vector<MeasuredStep>& runs) {
+  Standings all;
+  for (const auto& [scenario, measured, name] : runs) {
+    const Seconds simulated = step_with(scenario, {});
+    all.text += fmt::format("{}: measured {}, simulated {}: {}\n", name, human(measured),
+                            human(simulated), standing_text(measured, simulated, scenario.band));
+    all.outside = all.outside || outside_band(measured, simulated, scenario.band) != 0;
+  }
+  return all;
+}
+
 int anchor(const AnchorOptions& options, const CommandLine& line) {
   const auto runs = read_runs(options, line);
   check_writable({options.output}, line);
+  const Standings standings = standings_of(runs);
+  const bool adopts = options.accept || !standings.outside;
+  (adopts && options.output != "-" ? std::cout : std::cerr) << standings.text << std::flush;
+  if (!adopts) {
+    throw InfeasibleError(
+        "a measurement lies outside its band: --accept adopts it all the same, once it is checked");
+  }
   ProgressLine bar;
   bar.show(fmt::format("fitting to {} runs", runs.size()));
   const AnchorFit fit = fit_anchor(runs);
@@ -86,6 +112,8 @@ Subcommand add_anchor(Parser& program) {
       .one_each();
   parser.add_option("--runs", options->runs,
                     "A file of runs instead: runs: [{scenario, set, measured or log}]");
+  parser.add_flag("--accept", options->accept,
+                  "Adopt a measurement that lies outside the band of runs like it");
   parser.add_option("-o,--output", options->output,
                     "File for cost.anchor of a scenario ('-': standard output)");
   return {&parser, [options](const CommandLine& line) { return anchor(*options, line); }};

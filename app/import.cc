@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "sim/anchor/standing.h"
 #include "sim/case/simulate.h"
 #include "sim/core/input_text.h"
 #include "sim/core/text.h"
@@ -244,7 +245,10 @@ std::string memory_said(const LoggedMemory& memory, const Result& result, const 
         human(measured), memory.reserved ? "reserved" : "allocated", who, human(allocated),
         percent_off(allocated.value(), measured.value()));
   };
-  std::string said = line("", memory.allocated, *result.report.peak_memory);
+  const Bytes peak = *result.report.peak_memory;
+  std::string said = line("", memory.allocated, peak);
+  said += fmt::format("           {}\n", standing_text(memory.allocated, peak - kFrameworkOverhead,
+                                                       made.scenario->modelled->band));
   // Ranks fill the pipeline's devices one after the other.
   const ParallelSizes& sizes = made.scenario->parallel;
   const int ranks = sizes.tensor * sizes.context * sizes.data;
@@ -284,12 +288,15 @@ std::string prediction(const ImportOptions& options, const CommandLine& line,
       "simulation is {} off\n",
       human(steps.median), steps.lines, steps.dropped,
       percent_off(step.value(), steps.median.value()));
+  const auto& band = made.scenario->band;
+  said += fmt::format("           {}\n", standing_text(steps.median, step, band));
   if (memory.lines > 0 && peak > Bytes(0)) {
     said += memory_said(memory, result, made);
   }
   const bool written = !options.output.empty() && options.output != "-";
-  said += fmt::format("anchor:    pipesim anchor {} --log {} -o anchor.yaml\n",
-                      written ? options.output : "SCENARIO.yaml", options.log);
+  said += fmt::format("anchor:    pipesim anchor {} --log {} -o anchor.yaml{}\n",
+                      written ? options.output : "SCENARIO.yaml", options.log,
+                      outside_band(steps.median, step, band) != 0 ? " --accept" : "");
   return said;
 }
 

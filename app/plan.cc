@@ -118,9 +118,10 @@ std::vector<Output> configurations_of(const ClusterPlan& plan, const std::string
       return std::ranges::count(each.runs_on, framework) > 0;
     });
     if (runs == plan.result.best.end()) continue;
-    Configuration configuration = configuration_of(framework, question_of(plan, *runs), *runs);
-    files.push_back({(std::filesystem::path(folder) / configuration.file).string(), where,
-                     [text = std::move(configuration.text)](std::ostream& out) { out << text; }});
+    for (Configuration& each : files_of(framework, question_of(plan, *runs), *runs)) {
+      files.push_back({(std::filesystem::path(folder) / each.file).string(), where,
+                       [text = std::move(each.text)](std::ostream& out) { out << text; }});
+    }
   }
   if (files.empty()) {
     throw InfeasibleError(

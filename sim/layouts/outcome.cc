@@ -172,6 +172,12 @@ Configuration configuration_of(Framework framework, const PlanQuestion& question
   return configuration_of(framework, made, *make_program(made));
 }
 
+std::vector<Configuration> files_of(Framework framework, const PlanQuestion& question,
+                                    const Planned& planned) {
+  const Case made = case_of(question, planned.point, planned.balanced());
+  return files_of(framework, made, *make_program(made));
+}
+
 std::vector<Framework> frameworks_of(const PlanQuestion& question, const Planned& planned) {
   const Case made = case_of(question, planned.point, planned.balanced());
   return frameworks_of(made, *make_program(made));

@@ -99,6 +99,9 @@ PointRun run_point(const PlanQuestion& question, const PlanPoint& point,
 // What a framework's configuration of the layout is. Throws InfeasibleError where it runs another.
 Configuration configuration_of(Framework framework, const PlanQuestion& question,
                                const Planned& planned);
+// All files that a person starts it from.
+std::vector<Configuration> files_of(Framework framework, const PlanQuestion& question,
+                                    const Planned& planned);
 // The frameworks that run it as it stands.
 std::vector<Framework> frameworks_of(const PlanQuestion& question, const Planned& planned);
 

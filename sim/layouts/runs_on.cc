@@ -60,10 +60,29 @@ bool has_exchange(const PlanQuestion& question, const PlanPoint& point) {
          (exchange.kind == ContextExchange::kHeadsAndRing && exchange.hierarchy[1] > 1);
 }
 
+// Its assertions on flags of what collectives run beside.
+bool megatron_overlaps(const PlanQuestion& question, const PlanPoint& point) {
+  const ParameterState state = state_of(question, point);
+  const LayerContext& context = question.base.modelled->context;
+  const Overlap& overlap = question.base.roofline->overlap;
+  const bool divided = state.distributed_optimizer;
+  const bool reduces = overlap.gradient_reduce || state.sharded_gradients;
+  if (overlap.tensor && point.tensor > 1 && !context.sequence_parallel) return false;
+  return (divided || !context.fp8_parameters) && (reduces || !divided || !overlap.parameter_gather);
+}
+
+// Its assertions on other flags that stand beside each other.
+bool megatron_starts(const PlanQuestion& question, const PlanPoint& point) {
+  const Transformer& model = question.base.modelled->model;
+  if (model.experts && has_mlp_bias(model) && point.expert_tensor > 1) return false;
+  const bool waits = question.base.transfers == Transfers::kBlocking && point.schedule->calls;
+  return !(waits && point.chunks > 1 && point.pipeline == 2) && megatron_overlaps(question, point);
+}
+
 bool megatron_runs(const PlanQuestion& question, const PlanPoint& point) {
-  return megatron_shards(question, point) && has_exchange(question, point) &&
-         point.schedule->runs_on == Runtime::kMegatron && has_flags(point.recompute, true) &&
-         (point.pipeline > 1 || point.chunks == 1);
+  return megatron_starts(question, point) && megatron_shards(question, point) &&
+         has_exchange(question, point) && point.schedule->runs_on == Runtime::kMegatron &&
+         has_flags(point.recompute, true) && (point.pipeline > 1 || point.chunks == 1);
 }
 
 bool torchtitan_runs(const PlanQuestion& question, const PlanPoint& point) {
@@ -93,6 +112,44 @@ std::string why_torchtitan_runs_none(const PlanQuestion& question) {
   return why_not_set_up(modelled.context, modelled.state, question.base.roofline->overlap);
 }
 
+std::string why_fork_lacks(const Transformer& model) {
+  if (model.attention_window > 0) return "it has no windows of attention";
+  if (model.sinks || model.output_gate) return "it has no sinks, and no gate of attention's output";
+  if (model.qk_norm == QkNorm::kWithoutWeights) return "it has no norms without weights";
+  if (model.latent) return "it has no latent attention";
+  if (model.mtp_layers > 0) return "it has no MTP layers";
+  return model.experts ? "it has no experts of a width of their own" : "";
+}
+
+std::string why_fork_runs_none(const Modelled& modelled, const Overlap& overlap) {
+  const OptimizerState plain;
+  const OptimizerState& own = modelled.state.optimizer;
+  if (std::string why = why_fork_lacks(modelled.model); !why.empty()) return why;
+  if (modelled.context.offloaded.any()) return "it offloads no modules";
+  if (modelled.context.precision == Precision::kFp8) return "its runtime has no fp8";
+  if (own.bytes() != plain.bytes() || own.host_fraction > 0 || own.reads_16_bit_gradients) {
+    return "it holds the optimizer's states in fp32 on the GPU";
+  }
+  if (modelled.state.distributed_optimizer && overlap.gradient_reduce) {
+    return "it does not overlap gradients with its distributed optimizer";
+  }
+  return overlap.parameter_gather ? "it gathers no parameters behind forwards" : "";
+}
+
+// Neither Megatron-LM nor its fork has a flag.
+std::string why_no_setting(const Modelled& modelled, const Software& software) {
+  const LayerContext& context = modelled.context;
+  if (modelled.model.post_norms) return "norms after attention and MLP have no flag";
+  const bool fewer_bits = context.fp8_dispatch || context.fp8_combine_gradient;
+  const bool held = software.routing > Seconds(0);
+  if (fewer_bits && (held || !context.flex_dispatcher)) {
+    return "tokens in fp8 between experts need moe_flex_dispatcher_backend: hybridep";
+  }
+  const bool alone = context.offloaded.any(OffloadModule::kAttentionProjection) &&
+                     !context.offloaded.any(OffloadModule::kCoreAttention);
+  return alone ? "attn_proj leaves with core_attn alone" : "";
+}
+
 }  // namespace
 
 bool may_run(Framework framework, const PlanQuestion& question, const PlanPoint& point) {
@@ -106,23 +163,14 @@ std::string why_it_runs_none(Framework framework, const PlanQuestion& question) 
   if (framework == Framework::kTorchtitan) return why_torchtitan_runs_none(question);
   const Modelled& modelled = *question.base.modelled;
   if (std::string fault = why_no_flags(modelled.model); !fault.empty()) return fault;
-  if (modelled.model.post_norms) return "norms after attention and MLP have no flag";
+  const RooflineCost& cost = *question.base.roofline;
+  if (std::string fault = why_no_setting(modelled, cost.software); !fault.empty()) return fault;
   const ParameterState& state = modelled.state;
   const bool searched = !question.axes.sharding.empty();
   if (!searched && state.sharded_gradients) {
     if (std::string fault = why_not_sharded(framework, state); !fault.empty()) return fault;
   }
-  if (framework != Framework::kZeroBubble) return "";
-  const Overlap& overlap = question.base.roofline->overlap;
-  if (modelled.context.precision == Precision::kFp8) return "its runtime has no fp8";
-  if (modelled.model.latent) return "it has no latent attention";
-  if (modelled.model.mtp_layers > 0) return "it has no MTP layers";
-  if (modelled.model.experts) return "it has no experts of a width of their own";
-  if (state.distributed_optimizer && overlap.gradient_reduce) {
-    return "it does not overlap gradients with its distributed optimizer";
-  }
-  if (overlap.parameter_gather) return "it gathers no parameters behind forwards";
-  return "";
+  return framework == Framework::kZeroBubble ? why_fork_runs_none(modelled, cost.overlap) : "";
 }
 
 // CommOverlapConfig of Megatron-Bridge (training/comm_overlap.py, 0685ff5) overlaps gradients and

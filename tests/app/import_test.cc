@@ -103,7 +103,11 @@ TEST_F(Import, OfMegatronsArgumentsStandsBesideALog) {
   EXPECT_NE(told.output.find("measured:  8.79 GiB allocated at most"), std::string::npos);
   EXPECT_NE(told.output.find("pipesim anchor run.yaml --log run.log -o anchor.yaml"),
             std::string::npos);
-  EXPECT_EQ(run("anchor run.yaml --log run.log -o anchor.yaml").code, 0);
+  const testing::Outcome outside = run("anchor run.yaml --log run.log -o anchor.yaml");
+  EXPECT_EQ(outside.code, 1);
+  EXPECT_NE(outside.output.find("than the band of"), std::string::npos) << outside.output;
+  EXPECT_NE(told.output.find("than the band of"), std::string::npos) << told.output;
+  EXPECT_EQ(run("anchor run.yaml --log run.log --accept -o anchor.yaml").code, 0);
   EXPECT_EQ(run("run run.yaml --no-picture").code, 0);
   write("empty.log", "nothing\n");
   EXPECT_EQ(run("import run.sh --format megatron --cluster dgx-h100 --log empty.log").code, 2);

@@ -179,7 +179,7 @@ TEST_F(PlanCommand, RefusesAnUnwritablePlaceBeforeItSearches) {
 TEST_F(PlanCommand, WritesTheConfigurationOfAFrameworkThatRunsIt) {
   const Outcome outcome = run(plan_ + "--runs-on megatron-bridge --export out --json plan.json");
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_TRUE(read("out/megatron.sh").starts_with("# flags of Megatron-LM\n"));
+  EXPECT_TRUE(read("out/megatron.sh").starts_with("#!/usr/bin/env bash\n# Megatron-LM: "));
   EXPECT_NE(read("out/megatron-bridge.yaml").find("overlap_grad_reduce: true"), std::string::npos);
   const auto plan = nlohmann::json::parse(read("plan.json"))["plans"][0];
   for (const auto& layout : plan["layouts"]) {

@@ -25,6 +25,7 @@ const std::string kScenario =
     "fp8, optimizer_offload_fraction: 0.5, overlap_cpu_optimizer_d2h_h2d: true, offload_modules: "
     "[attn_norm, expert_fc1]}\n"
     "cost: {kind: roofline, overlap_grad_reduce: true, overlap_param_gather: true, "
+    "moe_token_dispatcher_type: flex, moe_flex_dispatcher_backend: hybridep, "
     "moe_dispatch_fwd_dtype: fp8}\n";
 
 Case case_of(const std::string& text) {

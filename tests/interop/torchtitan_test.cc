@@ -97,7 +97,7 @@ TEST(TorchtitanExport, WritesItsSettingsAlone) {
     std::istringstream lines(job_of(made));
     std::string section;
     for (std::string line; std::getline(lines, line);) {
-      if (line.empty()) continue;
+      if (line.empty() || line.front() == '#') continue;
       if (line.front() == '[') {
         section = line.substr(1, line.size() - 2);
         ASSERT_TRUE(known[section].IsDefined()) << section;

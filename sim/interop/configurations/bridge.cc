@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/interop/megatron/launch.h"
+
 namespace pipesim {
 namespace {
 
@@ -38,6 +40,9 @@ constexpr std::array kFields{
     Field{"--recompute-method", "model", "recompute_method", "null"},
     Field{"--recompute-num-layers", "model", "recompute_num_layers", "null"},
     Field{"--recompute-modules", "model", "recompute_modules"},
+    Field{"--moe-grouped-gemm", "model", "moe_grouped_gemm"},
+    Field{"--moe-permute-fusion", "model", "moe_permute_fusion"},
+    Field{"--use-transformer-engine-op-fuser", "model", "use_transformer_engine_op_fuser"},
     Field{"--moe-token-dispatcher-type", "model", "moe_token_dispatcher_type"},
     Field{"--moe-flex-dispatcher-backend", "model", "moe_flex_dispatcher_backend"},
     Field{"--moe-router-force-load-balancing", "model", "moe_router_force_load_balancing"},
@@ -115,7 +120,9 @@ std::string text_of(const std::vector<std::string>& flags, const Field& field) {
 
 std::string bridge_text(const MegatronFlags& flags) {
   std::string text = "# Megatron-Bridge: over a recipe of the same model\n";
+  for (const std::string& line : flags.left_out) text += fmt::format("# left out: {}\n", line);
   for (const std::string& note : flags.notes) text += fmt::format("# {}\n", note);
+  for (const std::string& line : environment_of(flags)) text += fmt::format("# {}\n", line);
   std::string_view section;
   for (const Field& field : kFields) {
     const std::string value = text_of(flags.flags, field);
@@ -124,8 +131,10 @@ std::string bridge_text(const MegatronFlags& flags) {
     section = field.section;
     text += fmt::format("  {}: {}\n", field.name, value);
   }
-  const bool in_bf16 = std::ranges::count(flags.flags, "--grad-reduce-in-bf16") > 0;
-  return text + fmt::format("  grad_reduce_in_fp32: {}\n", !in_bf16);
+  const bool in_fp32 = has_flag(flags.flags, "--fp16")
+                           ? has_flag(flags.flags, "--accumulate-allreduce-grads-in-fp32")
+                           : !has_flag(flags.flags, "--grad-reduce-in-bf16");
+  return text + fmt::format("  grad_reduce_in_fp32: {}\n", in_fp32);
 }
 
 }  // namespace pipesim

@@ -5,6 +5,7 @@
 #include "sim/core/error.h"
 #include "sim/interop/configurations/bridge.h"
 #include "sim/interop/configurations/torchtitan.h"
+#include "sim/interop/configurations/torchtitan_head.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/planning/schedule.h"
 
@@ -35,6 +36,18 @@ Configuration configuration_of(Framework framework, const Case& made, const Prog
     return {"megatron-bridge.yaml", bridge_text(flags)};
   }
   return {fmt::format("{}.sh", to_text(framework)), megatron_text(flags)};
+}
+
+std::vector<Configuration> files_of(Framework framework, const Case& made, const Program& program) {
+  std::vector<Configuration> files{configuration_of(framework, made, program)};
+  if (framework != Framework::kTorchtitan) return files;
+  const std::string why = why_not_torchtitan_head(made);
+  if (why.empty()) {
+    files.push_back({"torchtitan-head.sh", torchtitan_head_script(made, files.front().text)});
+  } else {
+    files.front().text += fmt::format("# torchtitan at head does not run it: {}\n", why);
+  }
+  return files;
 }
 
 std::vector<Framework> frameworks_of(const Case& made, const Program& program) {

@@ -34,6 +34,10 @@ struct Configuration {
 // as it stands: why.
 Configuration configuration_of(Framework framework, const Case& made, const Program& program);
 
+// All files that a person starts from, the configuration first: beside torchtitan's job file, which
+// its releases read, a script for its head, or in the job file why head does not run it.
+std::vector<Configuration> files_of(Framework framework, const Case& made, const Program& program);
+
 // Those that run the case exactly as it stands.
 std::vector<Framework> frameworks_of(const Case& made, const Program& program);
 

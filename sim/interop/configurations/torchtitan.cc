@@ -216,16 +216,19 @@ std::string torchtitan_text(const Case& made) {
   const Scenario& scenario = *made.scenario;
   const int micro = *scenario.batch.micro_batch_size;
   const int m = scenario.batch.microbatches;
-  std::string text = fmt::format("[model]\nname = \"llama3\"\nflavor = \"{}\"\n\n[training]\n",
-                                 flavor_of(scenario.modelled->model)->name);
+  std::string text = fmt::format(
+      "# torchtitan v0.2.2, the last release with job files\n"
+      "[model]\nname = \"llama3\"\nflavor = \"{}\"\n\n[training]\n",
+      flavor_of(scenario.modelled->model)->name);
   text +=
       fmt::format("local_batch_size = {}\n", scenario.parallel.pipeline > 1 ? micro * m : micro);
   text += fmt::format("global_batch_size = {}\n", 1L * micro * m * scenario.parallel.data);
   text += fmt::format("seq_len = {}\n\n[parallelism]\n", *scenario.batch.seq_length);
   add_degrees(made, text);
   if (scenario.parallel.pipeline > 1) add_pipeline(made, text);
-  return text + fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n",
-                            mode_of(granularity_of(made.choice)));
+  const std::string_view mode = mode_of(granularity_of(made.choice));
+  text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n", mode);
+  return text + (mode == "selective" ? "selective_ac_option = \"op\"\n" : "");
 }
 
 }  // namespace pipesim

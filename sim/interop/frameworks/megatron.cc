@@ -351,6 +351,16 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
   }
 }
 
+// Seconds are those of experts computed together, sorted and scaled by fused kernels.
+void take_fused_experts(Settings& settings, Draft& draft) {
+  for (const char* fused :
+       {"moe_grouped_gemm", "moe_permute_fusion", "use_transformer_engine_op_fuser"}) {
+    if (!settings.flag({fused}).value_or(true)) {
+      draft.not_modelled.push_back(fmt::format("{} false", fused));
+    }
+  }
+}
+
 // How experts exchange their tokens.
 void put_exchange(Settings& settings, Draft& draft) {
   Section& cost = draft.cost;
@@ -359,8 +369,10 @@ void put_exchange(Settings& settings, Draft& draft) {
   const bool deepep = settings.is_set({"moe_enable_deepep", "use_turbo_deepep"});
   if (dispatcher == "flex" || deepep) {
     put(cost, "moe_token_dispatcher_type", "flex");
-    if (backend && (*backend == "deepep" || *backend == "hybridep")) {
-      put(cost, "moe_flex_dispatcher_backend", *backend);
+    // NCCL's leaves on the GPU what goes where, as HybridEP does.
+    const bool known = backend == "deepep" || backend == "hybridep" || backend == "ncclep";
+    if (known) {
+      put(cost, "moe_flex_dispatcher_backend", backend == "deepep" ? "deepep" : "hybridep");
     }
   }
   for (const char* key : {"moe_dispatch_fwd_dtype", "moe_combine_bwd_dtype"}) {
@@ -438,6 +450,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   put_recompute(settings, sizes, draft);
   if (draft.model.empty() && draft.model_name.empty()) draft.memory.clear();
   put_cost(settings, sizes, cluster, draft);
+  take_fused_experts(settings, draft);
   take_rest(settings, draft);
   return draft;
 }

@@ -217,6 +217,15 @@ void put_expert_layers(Settings& settings, long layers, Draft& draft) {
   if (found->every > 1) put(draft.model, "moe.every", found->every);
 }
 
+// A token's experts stand in so many groups of them.
+void put_expert_groups(Settings& settings, Draft& draft) {
+  const auto groups = settings.number({"moe_router_num_groups"}, 1);
+  const auto chosen = settings.number({"moe_router_group_topk"}, 1);
+  if (!chosen || groups.value_or(1) == 1) return;
+  put(draft.model, "moe.num_groups", *groups);
+  put(draft.model, "moe.group_topk", *chosen);
+}
+
 void put_shared_experts(Settings& settings, long size, Draft& draft) {
   const auto shared =
       settings.number({"moe_shared_expert_intermediate_size", "shared_moe_ffn_hidden_size"});
@@ -307,6 +316,7 @@ void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes
   put(draft.model, "moe.router_topk", theirs ? *theirs : theirs_alone ? 1 : topk);
   put(draft.model, "moe.ffn_hidden_size", size);
   put_shared_experts(settings, size, draft);
+  put_expert_groups(settings, draft);
   if (bias) put_flag(draft.model, "moe.router_bias", true);
   // A hybrid pattern says it.
   if (std::ranges::none_of(draft.model, [](const auto& entry) {

@@ -19,7 +19,17 @@ void put_attention(Settings& settings, long heads, Draft& draft) {
     put(model, "kv_channels", *channels);
   }
   if (settings.is_set({"add_qkv_bias", "qkv_bias"})) put_flag(model, "add_qkv_bias", true);
-  if (settings.is_set({"qk_layernorm"})) put_flag(model, "qk_layernorm", true);
+  // Latent attention normalizes what it compresses, which a scenario does not say apart.
+  const bool latent = settings.is_set({"multi_latent_attention"});
+  if (settings.is_set({"qk_l2_norm"})) {
+    put(model, "qk_layernorm", "without_weights");
+  } else if (settings.is_set({"qk_layernorm"}) && !latent) {
+    put_flag(model, "qk_layernorm", true);
+  }
+  if (settings.text({"softmax_type"}) == "learnable") put_flag(model, "attention_sinks", true);
+  if (const auto part = settings.real({"rotary_percent"}); part < 1 && part > 0) {
+    put(model, "rotary_percent", fmt::format("{:g}", *part));
+  }
   if (settings.is_set({"attention_output_gate"})) put_flag(model, "attention_output_gate", true);
 }
 

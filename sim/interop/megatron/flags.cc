@@ -10,6 +10,7 @@
 
 #include "sim/core/error.h"
 #include "sim/interop/megatron/fork_runtime.h"
+#include "sim/interop/megatron/launch.h"
 #include "sim/interop/megatron/model_flags.h"
 #include "sim/interop/megatron/setting_flags.h"
 #include "sim/planning/schedule.h"
@@ -262,16 +263,20 @@ void add_sizes(const Case& made, bool validates, MegatronFlags& to) {
     to.notes.push_back(fmt::format(
         "to set: --micro-batch-size, and --global-batch-size, which is {} times it", samples));
   }
-  to.notes.push_back(fmt::format("start {} processes: data parallel size {}",
-                                 shape.devices * sizes.tensor * sizes.context * sizes.data,
-                                 sizes.data));
+  to.ranks = ranks_of(made);
 }
 
-// With one chunk messages hold its devices; with several only where that is asked for.
+// With one chunk messages hold its devices; with several only where that is asked for, and a
+// message each way between the same two devices would wait for the other.
 void add_transfers(const Case& made, MegatronFlags& to) {
-  const bool megatron = to.runtime == to_text(Runtime::kMegatron);
-  if (megatron && made.problem.shape.chunks > 1 && made.blocking) {
+  if (to.runtime != to_text(Runtime::kMegatron) || made.problem.shape.devices == 1) return;
+  if (made.problem.shape.chunks == 1) {
+    if (made.blocking) return;
+    to.left_out.emplace_back("messages beside compute: 1F1B waits for them (framework.transfers)");
+  } else if (made.blocking && made.problem.shape.devices > 2) {
     to.flags.emplace_back("--no-overlap-p2p-communication");
+  } else if (made.blocking) {
+    to.differences.emplace_back("interleaving over two devices that waits for its messages");
   }
 }
 
@@ -382,7 +387,7 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
         "the optimizer's step is validated afterwards, for which this schedule has no flag");
   }
   if (reason.empty() && schedule.runs_on == Runtime::kZeroBubbleFork) {
-    reason = add_fork_runtime(*made.scenario, flags.flags, flags.notes);
+    reason = add_fork_runtime(*made.scenario, flags);
   }
   if (!reason.empty()) refuse(choice, reason);
   add_transfers(made, flags);
@@ -392,10 +397,13 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
 }
 
 std::string megatron_text(const MegatronFlags& flags) {
+  if (!flags.model.empty()) return launch_script(flags);
   std::string text = fmt::format("# flags of {}\n", flags.runtime);
   for (const auto* lines : {&flags.differences, &flags.notes}) {
     for (const std::string& line : *lines) text += fmt::format("# {}\n", line);
   }
+  text += fmt::format("# start {} processes: data parallel size {}\n", flags.ranks.gpus,
+                      flags.ranks.data);
   for (const std::string& flag : flags.flags) text += flag + '\n';
   return text;
 }

@@ -21,7 +21,7 @@ namespace pipesim {
 // and which schedules have some.
 MegatronFlags megatron_flags(const Case& made, const Program& program);
 
-// Notes as comments, then a flag per line.
+// With a model a script that starts (launch.h); else notes as comments, then a flag per line.
 std::string megatron_text(const MegatronFlags& flags);
 
 // Whether the flags say how much memory the schedule may take; a case with a limit is refused else.

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <string_view>
 
+#include "sim/interop/megatron/flag_list.h"
+
 namespace pipesim {
 namespace {
 
@@ -25,27 +27,28 @@ constexpr std::array kMissing{
     Missing{"--use-megatron-fsdp", "Megatron-FSDP"},
     Missing{"--num-distributed-optimizer-instances", "several copies of its optimizer's state"},
     Missing{"--overlap-param-gather", "gathering of parameters behind forwards in its runtime"},
+    Missing{"--fine-grained-activation-offloading", "modules that offload"},
+    Missing{"--use-precision-aware-optimizer", "optimizer's states in other precisions"},
+    Missing{"--window-size", "windows of attention"},
+    Missing{"--softmax-type", "scores that belong to no token"},
+    Missing{"--attention-output-gate", "gate of attention's output"},
+    Missing{"--qk-l2-norm", "norms without weights"},
 };
-
-// Whether a flag stands there, `asked` with its value or without.
-bool has(const std::vector<std::string>& flags, std::string_view asked) {
-  return std::ranges::any_of(flags, [&](const std::string& flag) {
-    return flag == asked || flag.starts_with(fmt::format("{} ", asked));
-  });
-}
 
 }  // namespace
 
-std::string add_fork_runtime(const Scenario& scenario, std::vector<std::string>& flags,
-                             std::vector<std::string>& notes) {
+std::string add_fork_runtime(const Scenario& scenario, MegatronFlags& to) {
+  std::vector<std::string>& flags = to.flags;
   for (const Missing& each : kMissing) {
-    if (has(flags, each.flag)) return fmt::format("the fork has no {}", each.what);
+    if (has_flag(flags, each.flag)) return fmt::format("the fork has no {}", each.what);
   }
   if (std::erase(flags, "--grad-reduce-in-bf16") > 0) {
-    notes.emplace_back("gradients are reduced in fp32, the fork's only way");
+    to.left_out.emplace_back("gradients of 16 bits: the fork reduces them in fp32");
   }
-  const bool splits = has(flags, "--enable-zero-bubble") || has(flags, "--zero-bubble-v-schedule");
-  if (splits && has(flags, "--use-distributed-optimizer") && has(flags, "--overlap-grad-reduce")) {
+  const bool splits =
+      has_flag(flags, "--enable-zero-bubble") || has_flag(flags, "--zero-bubble-v-schedule");
+  if (splits && has_flag(flags, "--use-distributed-optimizer") &&
+      has_flag(flags, "--overlap-grad-reduce")) {
     return "the fork has no overlap of gradients with its distributed optimizer";
   }
   for (const char* flag :
@@ -54,14 +57,14 @@ std::string add_fork_runtime(const Scenario& scenario, std::vector<std::string>&
   }
   // Sequence splits need it, and a scenario without a model has no other wish.
   if (!scenario.modelled || scenario.modelled->context.flash_attention ||
-      has(flags, "--num-seq-splits")) {
+      has_flag(flags, "--num-seq-splits")) {
     flags.emplace_back("--use-flash-attn");
   }
   constexpr std::string_view kUntied = "--untie-embeddings-and-output-weights";
-  if (has(flags, kUntied)) return "";
+  if (has_flag(flags, kUntied)) return "";
   flags.emplace_back(kUntied);
   if (scenario.modelled) {
-    notes.emplace_back("the fork has no tied embeddings, so its last stage holds a copy more");
+    to.left_out.emplace_back("tied embeddings: the fork's last stage holds a copy more");
   }
   return "";
 }

@@ -3,15 +3,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "sim/interop/megatron/flag_list.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
 
 // Completes the flags, "--name value", with those of its runtime, and says what differs. Returns
 // why it cannot run them, or an empty string.
-std::string add_fork_runtime(const Scenario& scenario, std::vector<std::string>& flags,
-                             std::vector<std::string>& notes);
+std::string add_fork_runtime(const Scenario& scenario, MegatronFlags& to);
 
 }  // namespace pipesim

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string>
 #include <string_view>
-#include <utility>
 
 namespace pipesim {
 namespace {
 
 class ModelFlags {
  public:
-  ModelFlags(const Transformer& model, int tensor, int seq_length)
-      : model_(model), tensor_(tensor), seq_length_(seq_length) {}
+  ModelFlags(const Transformer& model, int tensor, int seq_length, MegatronFlags& to)
+      : model_(model), tensor_(tensor), seq_length_(seq_length), to_(to) {}
 
-  std::vector<std::string> all() {
+  void add() {
     value("num-layers", model_.num_layers);
     value("hidden-size", model_.hidden_size);
     value("ffn-hidden-size", model_.ffn_hidden_size);
@@ -23,15 +23,49 @@ class ModelFlags {
     if (model_.norm == Norm::kRmsNorm) flag("normalization RMSNorm");
     positions();
     if (!model_.tied_embeddings) flag("untie-embeddings-and-output-weights");
-    if (!model_.linear_bias) flag("disable-bias-linear");
+    biases();
+    norms();
     if (model_.mtp_layers > 0) value("mtp-num-layers", model_.mtp_layers);
     if (model_.experts) experts(*model_.experts);
-    return std::move(flags_);
   }
 
  private:
-  void flag(std::string_view text) { flags_.push_back(fmt::format("--{}", text)); }
+  void flag(std::string_view text) { to_.flags.push_back(fmt::format("--{}", text)); }
   void value(std::string_view name, int number) { flag(fmt::format("{} {}", name, number)); }
+
+  // One flag has biases of attention and of the MLP.
+  void biases() {
+    const bool all = model_.linear_bias || (model_.attention_bias && model_.mlp_bias);
+    if (!all) flag("disable-bias-linear");
+    if (all || (!model_.attention_bias && !model_.mlp_bias)) return;
+    if (model_.attention_bias && !model_.qkv_bias) flag("add-qkv-bias");
+    to_.left_out.emplace_back(model_.attention_bias ? "the bias of attention's output"
+                                                    : "biases of the MLP");
+  }
+
+  void norms() {
+    if (model_.post_norms) {
+      to_.differences.emplace_back("norms after attention and MLP, for which it has no flag");
+    }
+    if (model_.norm == Norm::kLayerNormWithoutBias) {
+      to_.left_out.emplace_back("norms without a bias: LayerNorm has one");
+    }
+    switch (model_.qk_norm) {
+      case QkNorm::kNone:
+        // Latent attention normalizes what it compressed.
+        if (model_.latent) flag("qk-layernorm");
+        break;
+      case QkNorm::kWithoutWeights:
+        flag("qk-l2-norm");
+        break;
+      case QkNorm::kWhole:
+        to_.left_out.emplace_back("one norm over all heads: each head has its own");
+        [[fallthrough]];
+      case QkNorm::kPerHead:
+        flag("qk-layernorm");
+        break;
+    }
+  }
 
   void positions() {
     switch (model_.positions) {
@@ -54,15 +88,14 @@ class ModelFlags {
   void windows() {
     if (model_.attention_window == 0) return;
     flag(fmt::format("window-size {},0", model_.attention_window - 1));
-    if (model_.layer_pattern.size() > 1) {
-      value("window-attn-skip-freq", static_cast<int>(model_.layer_pattern.size()));
-    }
+    const auto every = static_cast<int>(model_.layer_pattern.size());
+    if (every > 1) value("window-attn-skip-freq", every);
+    if (model_.rotary_in_windows_only) value("no-rope-freq", every);
   }
 
   void attention() {
     value("num-attention-heads", model_.num_attention_heads);
     if (model_.qkv_bias) flag("add-qkv-bias");
-    if (model_.qk_norm != QkNorm::kNone) flag("qk-layernorm");
     if (model_.sinks) flag("softmax-type learnable");
     if (model_.output_gate) flag("attention-output-gate");
     windows();
@@ -90,7 +123,21 @@ class ModelFlags {
     int step = kUsual;
     while (step > 1 && model_.vocab_size % (step * tensor_) != 0) step /= 2;
     value("vocab-size", model_.vocab_size);
+    if (model_.vocab_size % tensor_ != 0) {
+      to_.left_out.push_back(fmt::format("a vocabulary of {}: it pads that to divide it by {}",
+                                         model_.vocab_size, tensor_));
+    }
     if (step < kUsual) value("make-vocab-size-divisible-by", step);
+  }
+
+  // A bias moves a sigmoid, and after a choice of one expert a softmax has no gradient.
+  void router(const Experts& experts) {
+    if (experts.router_bias) {
+      flag("moe-router-enable-expert-bias");
+      flag("moe-router-score-function sigmoid");
+    } else if (experts.experts_per_token == 1) {
+      flag("moe-router-pre-softmax");
+    }
   }
 
   void experts(const Experts& experts) {
@@ -100,7 +147,9 @@ class ModelFlags {
     if (experts.shared_experts > 0) {
       value("moe-shared-expert-intermediate-size", static_cast<int>(shared_width(experts)));
     }
-    if (experts.router_bias) flag("moe-router-enable-expert-bias");
+    flag("moe-grouped-gemm");
+    if (experts.shared_gate) flag("moe-shared-expert-gate");
+    router(experts);
     if (experts.groups > 1) {
       value("moe-router-num-groups", experts.groups);
       value("moe-router-group-topk", experts.groups_per_token);
@@ -120,7 +169,7 @@ class ModelFlags {
   const Transformer& model_;
   int tensor_;
   int seq_length_;
-  std::vector<std::string> flags_;
+  MegatronFlags& to_;
 };
 
 }  // namespace
@@ -141,8 +190,9 @@ std::string why_no_flags(const Transformer& model) {
   return model.encoder ? "its pretrain_gpt.py has no encoder" : "";
 }
 
-std::vector<std::string> model_flags(const Transformer& model, int tensor, int seq_length) {
-  return ModelFlags(model, tensor, seq_length).all();
+void add_model(const Transformer& model, int tensor, int seq_length, MegatronFlags& to) {
+  to.model = model.name;
+  ModelFlags(model, tensor, seq_length, to).add();
 }
 
 }  // namespace pipesim

@@ -15,11 +15,29 @@
 namespace pipesim {
 namespace {
 
-void add_recomputed_modules(RecomputeGranularity recompute, MegatronFlags& to) {
+// True where a model has the module.
+bool has_module(const Transformer& model, RecomputeModule module) {
+  switch (module) {
+    case RecomputeModule::kMoe:
+    case RecomputeModule::kMoeActivation:
+      return model.experts.has_value();
+    case RecomputeModule::kSharedExperts:
+      return model.experts && model.experts->shared_experts > 0;
+    case RecomputeModule::kLatentUp:
+    case RecomputeModule::kLatentNorm:
+      return model.latent.has_value();
+    default:
+      return true;
+  }
+}
+
+void add_recomputed_modules(RecomputeGranularity recompute, const Transformer& model,
+                            MegatronFlags& to) {
   std::string known;
   std::vector<std::string_view> others;
   for (size_t i = 0; i < kRecomputeModules.size(); ++i) {
-    if (!recompute.any(static_cast<RecomputeModule>(i))) continue;
+    const auto module = static_cast<RecomputeModule>(i);
+    if (!recompute.any(module) || !has_module(model, module)) continue;
     if (i < kMegatronModules) {
       known += fmt::format(" {}", kRecomputeModules[i]);
     } else {
@@ -43,11 +61,31 @@ std::vector<std::string> joined(std::vector<std::string> all, std::vector<std::s
   return all;
 }
 
-// Gradients in fp32 and dropout are Megatron-LM's defaults. Post-validation needs fp16.
+// One scale a tensor from the step before, unless what is recomputed would be scaled twice.
+void add_eight_bits(const Modelled& modelled, RecomputeGranularity recompute, MegatronFlags& to) {
+  to.flags.emplace_back("--fp8-format hybrid");
+  const bool again =
+      recompute.any(RecomputeModule::kLayerNorm) || recompute.any(RecomputeModule::kMoeActivation);
+  if (modelled.block_scaled) {
+    to.flags.emplace_back("--fp8-recipe mxfp8");
+  } else if (recompute.of_modules() && again) {
+    to.flags.emplace_back("--fp8-recipe tensorwise");
+  }
+}
+
+// Gradients are summed in fp32 beside bf16 weights, unless asked for otherwise, and as they are
+// beside fp16 ones.
+void add_gradients(bool half, bool in_fp32, MegatronFlags& to) {
+  if (half && in_fp32) to.flags.emplace_back("--accumulate-allreduce-grads-in-fp32");
+  if (!half && !in_fp32) to.flags.emplace_back("--grad-reduce-in-bf16");
+}
+
+// Dropout is Megatron-LM's default. Post-validation needs fp16.
 void add_precision(const Scenario& scenario, const LayerContext& context, bool validates,
                    MegatronFlags& to) {
-  const bool in_fp32 = scenario.modelled->state.gradients_in_fp32;
-  to.flags.emplace_back(validates ? "--fp16" : "--bf16");
+  const Modelled& modelled = *scenario.modelled;
+  const bool half = validates;
+  to.flags.emplace_back(half ? "--fp16" : "--bf16");
   const bool megatron = to.runtime == to_text(Runtime::kMegatron);
   const auto add = [&](bool asked, const char* flag) {
     if (!asked) return;
@@ -57,15 +95,18 @@ void add_precision(const Scenario& scenario, const LayerContext& context, bool v
       to.differences.push_back(fmt::format("{}, which is Megatron-LM's alone", flag));
     }
   };
-  const bool in_fp8 = context.precision == Precision::kFp8;
-  if (in_fp8) to.flags.emplace_back("--fp8-format hybrid");
-  add(in_fp8 && scenario.modelled->block_scaled, "--fp8-recipe mxfp8");
+  if (context.precision == Precision::kFp8) add_eight_bits(modelled, context.recompute, to);
   add(context.precision == Precision::kFp4, "--fp4-format e2m1");
-  add(context.fp8_parameters, "--fp8-param-gather");
+  const bool divided = modelled.state.distributed_optimizer;
+  add(context.fp8_parameters && divided, "--fp8-param-gather");
+  if (context.fp8_parameters && !divided) {
+    to.differences.emplace_back(
+        "fp8_param_gather without use_distributed_optimizer, which it refuses");
+  }
   add(!context.fused_gate, "--no-bias-swiglu-fusion");
   add(!context.flash_attention, "--attention-backend unfused");
   if (context.fused_loss) to.flags.emplace_back("--cross-entropy-loss-fusion");
-  if (!in_fp32) to.flags.emplace_back("--grad-reduce-in-bf16");
+  add_gradients(half, modelled.state.gradients_in_fp32, to);
   if (context.dropout) return;
   to.flags.emplace_back("--hidden-dropout 0");
   to.flags.emplace_back("--attention-dropout 0");
@@ -99,15 +140,20 @@ void add_optimizer_state(const ParameterState& state, MegatronFlags& to) {
     to.differences.emplace_back("the precision-aware optimizer without the distributed one");
   }
   if (!optimizer.remainders && optimizer.main_params == 4 && optimizer.host_fraction == 0) {
-    to.notes.emplace_back(
-        "from Transformer Engine 2.1 on the optimizer keeps of fp32 weights what bf16 ones lack, 2 "
-        "bytes a parameter less (memory.store_param_remainders)");
+    to.left_out.emplace_back(
+        "whole weights in fp32: from Transformer Engine 2.1 on the optimizer keeps of them what "
+        "bf16 "
+        "ones lack, 2 bytes a parameter less (memory.store_param_remainders)");
   }
 }
 
 // What of activations is kept in fewer bits, or on the host.
 void add_kept_activations(const LayerContext& context, MegatronFlags& to) {
-  if (context.offloaded.any()) {
+  const bool alone = context.offloaded.any(OffloadModule::kAttentionProjection) &&
+                     !context.offloaded.any(OffloadModule::kCoreAttention);
+  if (alone) {
+    to.differences.emplace_back("attn_proj offloaded without core_attn, which it refuses");
+  } else if (context.offloaded.any()) {
     to.flags.emplace_back("--fine-grained-activation-offloading");
     to.flags.push_back("--offload-modules " + to_text(context.offloaded, " "));
   }
@@ -121,33 +167,59 @@ void add_kept_activations(const LayerContext& context, MegatronFlags& to) {
   }
 }
 
-// What of a mixture of experts' exchange has a flag. Without one tokens are gathered, not
-// exchanged.
-void add_exchange(const Scenario& scenario, const LayerContext& context, MegatronFlags& to) {
-  if (!scenario.modelled->model.experts) return;
-  to.flags.push_back(
-      fmt::format("--moe-token-dispatcher-type {}", context.flex_dispatcher ? "flex" : "alltoall"));
-  if (const auto& cost = scenario.roofline) {
-    const bool held = cost->software.routing > Seconds(0);  // the host waits: DeepEP
-    if (context.flex_dispatcher && !held) {
-      to.flags.emplace_back("--moe-flex-dispatcher-backend hybridep");
-    }
-    if (cost->software.fullest == 1) to.flags.emplace_back("--moe-router-force-load-balancing");
+// The dispatcher `flex` asks one library or the other; only that of NCCL sends fewer bits, into
+// experts that take them as they come.
+void add_backend(const Software& software, const LayerContext& context, MegatronFlags& to) {
+  const bool fewer_bits = context.fp8_dispatch || context.fp8_combine_gradient;
+  const bool held = software.routing > Seconds(0);  // the host waits: DeepEP
+  if (fewer_bits && (held || !context.flex_dispatcher)) {
+    to.differences.emplace_back(
+        "tokens in fp8 between experts, which it sends where the host does not wait "
+        "(moe_flex_dispatcher_backend hybridep)");
+  } else if (fewer_bits) {
+    to.flags.emplace_back("--moe-flex-dispatcher-backend ncclep");
+    to.flags.emplace_back("--use-transformer-engine-op-fuser");
+    if (context.fp8_dispatch) to.flags.emplace_back("--moe-dispatch-fwd-dtype mxfp8");
+    if (context.fp8_combine_gradient) to.flags.emplace_back("--moe-combine-bwd-dtype mxfp8");
+  } else if (context.flex_dispatcher && !held) {
+    to.flags.emplace_back("--moe-flex-dispatcher-backend hybridep");
   }
-  if (context.fp8_dispatch) to.flags.emplace_back("--moe-dispatch-fwd-dtype mxfp8");
-  if (context.fp8_combine_gradient) to.flags.emplace_back("--moe-combine-bwd-dtype mxfp8");
 }
 
-// What collectives run beside. Megatron-FSDP overlaps what it does in every microbatch.
-void add_overlap(const Scenario& scenario, MegatronFlags& to) {
+// The exchange of a mixture of experts. Without a flag tokens are gathered, not
+// exchanged.
+void add_exchange(const Scenario& scenario, const LayerContext& context, MegatronFlags& to) {
+  const Transformer& model = scenario.modelled->model;
+  if (!model.experts) return;
+  to.flags.push_back(
+      fmt::format("--moe-token-dispatcher-type {}", context.flex_dispatcher ? "flex" : "alltoall"));
+  const Software software = scenario.roofline ? scenario.roofline->software : Software{};
+  if (software.permuting < 1) to.flags.emplace_back("--moe-permute-fusion");
+  if (software.fullest == 1) to.flags.emplace_back("--moe-router-force-load-balancing");
+  add_backend(software, context, to);
+}
+
+// Collectives that run beside compute, where there are any: it refuses the flags alone.
+// Megatron-FSDP overlaps all that it does in every microbatch.
+void add_overlap(const Scenario& scenario, const LayerContext& context, MegatronFlags& to) {
   const ParameterState& state = scenario.modelled->state;
   const Overlap overlap = scenario.roofline ? scenario.roofline->overlap : Overlap{};
-  if (overlap.tensor) to.flags.emplace_back("--tp-comm-overlap");
-  if (overlap.gradient_reduce || state.sharded_gradients) {
-    to.flags.emplace_back("--overlap-grad-reduce");
+  const bool reduces = overlap.gradient_reduce || state.sharded_gradients;
+  const bool gathers =
+      state.distributed_optimizer && (overlap.parameter_gather || state.sharded_weights);
+  if (overlap.tensor && context.tensor > 1) {
+    if (context.sequence_parallel) {
+      to.flags.emplace_back("--tp-comm-overlap");
+    } else {
+      to.differences.emplace_back("tp_comm_overlap without sequence_parallel, which it refuses");
+    }
   }
-  if (overlap.parameter_gather || state.sharded_weights) {
+  if (reduces) to.flags.emplace_back("--overlap-grad-reduce");
+  if (gathers && reduces) {
     to.flags.emplace_back("--overlap-param-gather");
+  } else if (gathers) {
+    to.differences.emplace_back(
+        "overlap_param_gather without overlap_grad_reduce, which it refuses");
   }
 }
 
@@ -164,7 +236,6 @@ void add_sharding(const ParameterState& state, int devices, MegatronFlags& to) {
       fmt::format("--data-parallel-sharding-strategy {}", to_text(strategy_of(state))));
   to.flags.emplace_back("--ckpt-format fsdp_dtensor");
   to.flags.emplace_back("--no-gradient-accumulation-fusion");
-  to.notes.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS must not be 1");
   if (!state.reshard_after_forward) {
     to.differences.emplace_back("weights that stay gathered after forward have no flag");
   }
@@ -200,38 +271,54 @@ void add_context_exchange(const Modelled& modelled, const LayerContext& context,
   }
 }
 
+// It takes as many as tensor ranks, unless it is told; one for experts with biases.
+void add_expert_tensor(const Transformer& model, const LayerContext& context, MegatronFlags& to) {
+  if (!model.experts) return;
+  const bool whole = context.expert_tensor > 1 && has_mlp_bias(model);
+  const int ranks = whole ? 1 : context.expert_tensor;
+  if (ranks != context.tensor) {
+    to.flags.push_back(fmt::format("--expert-tensor-parallel-size {}", ranks));
+  }
+  if (whole) to.differences.emplace_back("experts with biases over several tensor ranks");
+}
+
 // What only a model is divided by, and what of it is recomputed without passes of its own.
 void add_model_sizes(const Scenario& scenario, const LayerContext& context, int devices,
                      MegatronFlags& to) {
   const Modelled& modelled = *scenario.modelled;
-  to.flags =
-      joined(std::move(to.flags), model_flags(modelled.model, context.tensor, context.seq_length));
-  if (modelled.model.post_norms) {
-    to.differences.emplace_back("norms after attention and MLP, for which it has no flag");
-  }
+  add_model(modelled.model, context.tensor, context.seq_length, to);
   if (context.sequence_parallel) to.flags.emplace_back("--sequence-parallel");
   if (context.expert > 1) {
     to.flags.push_back(fmt::format("--expert-model-parallel-size {}", context.expert));
   }
-  if (modelled.model.experts && context.expert_tensor != context.tensor) {
-    to.flags.push_back(fmt::format("--expert-tensor-parallel-size {}", context.expert_tensor));
-  }
+  add_expert_tensor(modelled.model, context, to);
   add_sharding(modelled.state, devices, to);
   add_optimizer_state(modelled.state, to);
   add_kept_activations(context, to);
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
-  if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, to);
+  if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, modelled.model, to);
   add_exchange(scenario, context, to);
   add_context_exchange(modelled, context, to);
+}
+
+// Seconds that come from elsewhere, or from another release, have no flag.
+void add_origins(const RooflineCost& cost, MegatronFlags& to) {
+  constexpr std::string_view kNewest = "megatron-core";
+  if (cost.software.name != kNewest) {
+    to.left_out.push_back(fmt::format("its release: cost.software {}", cost.software.name));
+  }
+  if (cost.anchor) to.left_out.push_back("cost.anchor " + cost.anchor->file);
+  if (cost.calibration) to.left_out.push_back("cost.calibration " + cost.calibration->file);
 }
 
 }  // namespace
 
 void add_setting(const Case& made, bool validates, MegatronFlags& to) {
   const Scenario& scenario = *made.scenario;
+  if (scenario.roofline) add_origins(*scenario.roofline, to);
   add_model_sizes(scenario, *made.context, made.problem.shape.devices, to);
   add_precision(scenario, *made.context, validates, to);
-  add_overlap(scenario, to);
+  add_overlap(scenario, *made.context, to);
 }
 
 }  // namespace pipesim

@@ -1,0 +1,18 @@
+// A job file of torchtitan's releases as the command line of its head (b5bcd76), which reads no job
+// files: a configuration of its registry, with what the job file says over it.
+#pragma once
+
+#include <string>
+
+#include "sim/case/case.h"
+
+namespace pipesim {
+
+// Why head does not run what the job file says; empty where it does.
+std::string why_not_torchtitan_head(const Case& made);
+
+// A script, as launch_script of sim/interop/megatron writes one. Requires a case that torchtitan
+// runs, whose job file is `job`, and that head runs.
+std::string torchtitan_head_script(const Case& made, const std::string& job);
+
+}  // namespace pipesim
