@@ -31,11 +31,14 @@ const CollectiveCurve& curve_of(const Interconnect& interconnect, CollectiveKind
   return interconnect.curves[static_cast<size_t>(pair ? CollectiveKind::kAllToAll : kind)];
 }
 
-// Messages between nodes that follow each other: a tree there and back, a ring, or one.
+// Share of a ring's bandwidth that trees between nodes keep (NCCL's tuning.cc: 0.5 to 0.9 by size).
+constexpr double kTreeShare = 0.5;
+
+// Messages between nodes that follow each other: a ring, there and back, or one.
 double hops(CollectiveKind kind, int nodes) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
-      return 2 * std::ceil(std::log2(nodes));
+      return 2.0 * (nodes - 1);
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
       return nodes - 1;
@@ -91,8 +94,9 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
                                                : sent(kind, collective.bytes, reached, group.ranks);
   const double nodes_of_group = static_cast<double>(group.ranks) / local;
   const bool pair = kind == CollectiveKind::kSendReceive;
+  const Bytes ramp(std::sqrt(crossing.value() * interconnect.nic_ramp.value()));
   const Seconds between = congestion(interconnect, ring || pair, nodes_of_group) *
-                          (crossing / (share * interconnect.nic_bandwidth));
+                          ((crossing + ramp) / (share * interconnect.nic_bandwidth));
   Seconds within;
   Seconds start;
   if (local > 1 && kind != CollectiveKind::kSendReceive) {
@@ -102,7 +106,11 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
     start = latency(curve, local);
   }
   const int nodes = (group.ranks + local - 1) / local;
-  return start + hops(kind, nodes) * interconnect.nic_latency + std::max(within, between);
+  const Seconds moved = std::max(within, between);
+  const Seconds around = hops(kind, nodes) * interconnect.nic_latency + moved;
+  if (kind != CollectiveKind::kAllReduce) return start + around;
+  const double levels = 2 * std::ceil(std::log2(nodes));
+  return start + std::min(around, levels * interconnect.nic_latency + moved / kTreeShare);
 }
 
 Seconds step_seconds(const Interconnect& interconnect, const Collective& collective,

@@ -41,6 +41,7 @@ struct Interconnect {
   int nics_per_node = 1;
   BytesPerSecond nic_bandwidth{1};  // achieved by a card, each way
   Seconds nic_latency;              // of a message between nodes, software included
+  Bytes nic_ramp;                   // between nodes half of the bandwidth is reached at so many
   // Of a fat tree: what nodes below a switch send up, to what its uplinks carry; 1: full bisection.
   double oversubscription = 1;
   int nodes_per_leaf = 1;                 // nodes that reach each other below the lowest switches

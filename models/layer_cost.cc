@@ -61,6 +61,18 @@ Seconds beside_attention(const Work& work, const CostSetting& setting, const Har
   return hidden;
 }
 
+// The host quantizes what experts multiply one by one.
+Seconds quantizing_experts(const Work& work, const Software& software) {
+  if (software.launch == LaunchMode::kCudaGraphs) return {};
+  double experts = 0;
+  for (const Matmul& matmul : work.matmuls) {
+    if (matmul.grouped && matmul.precision != Precision::kBf16) {
+      experts += static_cast<double>(matmul.batch);
+    }
+  }
+  return experts * software.quantizing;
+}
+
 bool cuts_into_parts(const CostSetting& setting) {
   return setting.overlap.tensor && setting.context.sequence_parallel && setting.context.tensor > 1;
 }
@@ -160,8 +172,8 @@ Seconds kernel_seconds(const Attention& attention, const CostSetting& setting, c
 
 Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu) {
   const Software& software = setting.software;
-  Bytes moved =
-      software.traffic[software.launch] * work.moved + (software.permuting - 1) * work.permuted;
+  Bytes moved = software.traffic[software.launch] * work.moved +
+                (software.permuting - 1) * work.permuted + software.biases * work.biased;
   for (const Matmul& matmul : work.matmuls) {
     if (matmul.adds()) moved += Bytes(software.gradient * matmul.results());
   }
@@ -183,7 +195,8 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
                                            static_cast<size_t>(work.kernels));
   cost.launches = kernels * (gpu.launch + software.gap) + 1.0 * work.routed * software.routing;
   cost.host = (kernels + collectives_of_many(work, setting, hardware)) *
-              software.operation[software.launch];
+                  software.operation[software.launch] +
+              quantizing_experts(work, software);
   cost = setting.factors.compute * cost;
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
   cost.context = collective_of(work, Group::kContext, setting, hardware) +

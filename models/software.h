@@ -34,6 +34,12 @@ struct Software {
   Seconds gap = {};
   // Bytes a weight that adding to gradients moves, beside what matmuls that add in fp32 move.
   double gradient = 0;
+  // Parameters of a bucket of gradients that is reduced by itself; 0: Megatron-Core's, 40 million
+  // or a million a data rank.
+  double bucket = 0;
+  // After the step each data rank's part of the parameters is broadcast by itself, which takes so
+  // long beside its bytes; 0: all parts are gathered at once.
+  Seconds broadcast = {};
   // R ends with the last tensor that B reads, before the matmul that ends an MLP.
   bool early_stop = false;
   AttentionKernel attention = AttentionKernel::kCudnn;
@@ -44,10 +50,14 @@ struct Software {
   std::array<Seconds, 2> vocabulary_token{};
   // Of layers with experts.
   double permuting = 1;  // bytes that sorting tokens moves, to those that layer_work.h has
+  double biases = 1;     // likewise by adding biases to what experts made
   double grouped = 1;    // share of a matmul's rate that grouped ones keep
   double fullest = 1;    // tokens of the fullest GPU, to those of all on average
   double exchange = 1;   // share of an all-to-all's rate that tokens are exchanged at
   Seconds routing = {};  // that the host holds a GPU for when it learns what goes where
+  // The host's, beside `operation`, for every expert of a grouped matmul whose operands it
+  // quantizes; recorded graphs have none.
+  Seconds quantizing = {};
   // The allocator, which reserves more than it hands out, and NCCL's buffers keep so much of a
   // GPU's memory from what is allocated.
   Bytes memory_margin = {};

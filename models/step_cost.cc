@@ -25,11 +25,12 @@ const StageLayers& stage_of(const Layout& layout, const Placement& place, int de
   return layout.stages[place.model_stage(vs)];
 }
 
-double bucket_parameters(int ranks) { return std::max(kBucket, kBucketPerRank * ranks); }
+double bucket_parameters(int ranks, const Software& software) {
+  return software.bucket > 0 ? software.bucket : std::max(kBucket, kBucketPerRank * ranks);
+}
 
 // What a bucket of the parameters leaves to be seen, behind `cover`.
-Seconds seen(Seconds whole, double parameters, int ranks, Seconds cover) {
-  const double bucket = bucket_parameters(ranks);
+Seconds seen(Seconds whole, double parameters, double bucket, Seconds cover) {
   const double share = parameters > bucket ? bucket / parameters : 1;
   return std::max(share * whole, whole - cover);
 }
@@ -97,14 +98,16 @@ struct OverData {
   GroupShape DataGroups::*group;
 };
 
-// Overlapped, a bucket at a time, each with its own start.
+// Overlapped, or by software that always does so, a bucket at a time, each with its own start.
 Seconds over_data(const OverData& what, const HeldParameters& held, bool overlapped,
                   const CostSetting& setting, const Hardware& hardware) {
   const int node = hardware.interconnect.gpus_per_node;
   const auto of = [&](double parameters, const DataGroups& groups) {
     if (parameters <= 0) return Seconds(0);  // a stage without layers
     const GroupShape group = groups.*what.group;
-    const double buckets = overlapped ? std::ceil(parameters / bucket_parameters(group.ranks)) : 1;
+    const double bucket = bucket_parameters(group.ranks, setting.software);
+    const bool cut = overlapped || setting.software.bucket > 0;
+    const double buckets = cut ? std::ceil(parameters / bucket) : 1;
     const Bytes one(what.bytes * parameters / buckets);
     return setting.factors.reduction * buckets *
            collective_seconds(hardware.interconnect, {what.kind, Group::kData, one}, group);
@@ -236,10 +239,12 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   Seconds& reduce = cost.terms[ClosingTerm::kReduce];
   Seconds& gather = cost.terms[ClosingTerm::kGather];
   reduce = reduce_seconds(held, setting, hardware);
+  const int ranks = dense_groups(setting, hardware.interconnect.gpus_per_node).shards.ranks;
   const double gathered = setting.context.fp8_parameters ? 1 : kElement;
   if (state.distributed_optimizer && !state.sharded_weights) {
     gather = over_data({CollectiveKind::kAllGather, gathered, &DataGroups::shards}, held,
                        setting.overlap.parameter_gather, setting, hardware);
+    if (ranks > 1) gather += 1.0 * ranks * setting.software.broadcast;
   }
   Seconds forward;
   Seconds backward;
@@ -249,12 +254,12 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
     backward += passes.backward_input.cover() + passes.backward_weight.cover();
   }
   const double parameters = held.dense + held.expert;
-  const int ranks = dense_groups(setting, hardware.interconnect.gpus_per_node).shards.ranks;
+  const double bucket = bucket_parameters(ranks, setting.software);
   if (setting.overlap.gradient_reduce || state.reduces_every_microbatch()) {
-    cost.hidden += reduce - seen(reduce, parameters, ranks, backward);
+    cost.hidden += reduce - seen(reduce, parameters, bucket, backward);
   }
   if (setting.overlap.parameter_gather) {
-    cost.hidden += gather - seen(gather, parameters, ranks, forward);
+    cost.hidden += gather - seen(gather, parameters, bucket, forward);
   }
   if (state.sharded_weights && !gathers_every_microbatch(state, place.devices())) {
     gather_kept_weights(model, setting, hardware, layout, place, costs, device, cost);

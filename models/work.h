@@ -49,6 +49,7 @@ struct Work {
   boost::container::static_vector<Collective, 32> collectives;
   Bytes moved;      // read and written by memory-bound kernels
   Bytes permuted;   // of that, by those that sort tokens by their experts and back
+  Bytes biased;     // beside that, by those that add biases to what experts made
   int routed = 0;   // times that tokens are sent to experts and back
   int kernels = 0;  // memory-bound kernels launched
 };

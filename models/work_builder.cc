@@ -1,6 +1,7 @@
 #include "models/work_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace pipesim {
@@ -14,6 +15,13 @@ constexpr double kAddedGradient = 8;
 
 // Bytes of a number that is sent in fp8: 128 have a scale in fp32, or 32 one of a byte (mxfp8).
 constexpr double kFp8Sent = 1 + 4.0 / 128;
+
+// F and B. Forward the product of bias and probability (4 written), its sum (6 and 4), the parts
+// joined (8), and cast (6); backward the cast (6), gradients of the sum (6), of the bias and of the
+// probabilities (12 each).
+constexpr std::array<double, 2> kBiased{28, 36};
+// Clamped in two parts (4) that are joined (4); backward 6, and the halves joined 6.
+constexpr std::array<double, 2> kClamped{8, 12};
 
 std::int64_t whole(double value) { return std::max<std::int64_t>(1, std::llround(value)); }
 
@@ -207,6 +215,17 @@ void WorkBuilder::routed_experts() {
   const double held = std::min(1.0 * experts.num_experts / context_.expert, std::ceil(rows));
   mlp(rows / held, expert_width(model_), experts.ffn_hidden_size, context_.expert_tensor, held,
       {"experts, first", "experts, second", kMoeActivation, kMoe});
+  if (has_mlp_bias(model_)) expert_biases(rows);
+}
+
+// Megatron-Core adds biases expert by expert in fp32 and joins the parts (experts.py, _apply_bias);
+// models with biases clamp what goes into the activation (fused_bias_geglu.py). Bytes a number.
+void WorkBuilder::expert_biases(double rows) {
+  const double parts = model_.gated_mlp ? 2 : 1;
+  const double inner = rows * parts * model_.experts->ffn_hidden_size / context_.expert_tensor;
+  const double outer = rows * hidden_;
+  if (pass_ == PassKind::kF) work_.biased += Bytes(kClamped[0] * inner + kBiased[0] * outer);
+  if (pass_ == PassKind::kB) work_.biased += Bytes(kClamped[1] * inner + kBiased[1] * outer);
 }
 
 void WorkBuilder::shared_experts() {
@@ -340,6 +359,7 @@ void WorkBuilder::append(const Work& more) {
   work_.moved += more.moved;
   work_.kernels += more.kernels;
   work_.permuted += more.permuted;
+  work_.biased += more.biased;
   work_.routed += more.routed;
 }
 

@@ -101,6 +101,7 @@ class WorkBuilder {
   void moe();
   void routed_experts();
   void latent_projection();
+  void expert_biases(double rows);
   void dispatch();
   void projector();
   void shared_experts();

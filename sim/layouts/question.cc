@@ -57,6 +57,11 @@ ClusterPlan read_plan_question(const std::vector<Override>& settings) {
   }
   for (const Override& setting : settings) {
     check_path(setting);
+    if (setting.path == "memory.num_distributed_optimizer_instances") {
+      throw InputError(setting.where,
+                       "is of a number of data ranks, which a plan seeks: give "
+                       "memory.data_parallel_shard_degree");
+    }
     all.push_back(setting);
   }
   ClusterPlan plan;

@@ -110,6 +110,8 @@ class ClusterReader {
     if (auto network = open("network")) {
       entry_.card = {network->bandwidth("bandwidth"), network->share("achieved")};
       cluster.nic_latency = network->number("latency").seconds();
+      const auto ramp = network->find("ramp");
+      hardware.interconnect.nic_ramp = ramp ? ramp->bytes() : Bytes(0);
       network->finish();
     }
     cluster.link_bandwidth = entry_.link.of_messages();

@@ -61,6 +61,15 @@ TEST(ShardedScenario, TakesTheFlagAndTheStrategyForTheSame) {
   EXPECT_EQ(flag.report.peak_memory, strategy.report.peak_memory);
 }
 
+TEST(ShardedScenario, TakesCopiesAndTheRanksOfOneForTheSame) {
+  const auto shards = [](const Changes& groups) {
+    return read(with(kOptim, groups)).modelled->state.shards();
+  };
+  EXPECT_EQ(shards({{"num_distributed_optimizer_instances", "1"}}), 16);
+  EXPECT_EQ(shards({{"num_distributed_optimizer_instances", "4"}}),
+            shards({{"data_parallel_shard_degree", "4"}}));
+}
+
 TEST(ShardedScenario, HoldsLessThanTheStrategyBeforeIt) {
   EXPECT_LT(*run(kGradients).report.peak_memory, *run(kOptim).report.peak_memory);
   EXPECT_LT(*run(kWeights).report.peak_memory, *run(kGradients).report.peak_memory);
@@ -233,6 +242,11 @@ TEST(ShardedScenario, NamesWhatDoesNotGoTogether) {
        "'use_distributed_optimizer' does");
   says({{"data_parallel_shard_degree", "4"}}, "divides something");
   says(with(kWeights, {{"data_parallel_shard_degree", "5"}}), "16 does not divide by");
+  says({{"num_distributed_optimizer_instances", "2"}}, "divides something");
+  says(with(kOptim, {{"num_distributed_optimizer_instances", "5"}}), "data_parallel_size 16");
+  says(with(kOptim,
+            {{"num_distributed_optimizer_instances", "2"}, {"data_parallel_shard_degree", "8"}}),
+       "give one of the two");
   says(with(kGradients, {{"reshard_after_forward", "false"}}), "optim_grads_params");
   says(with(kOptim, {{"reduce_every_microbatch", "false"}}), "optim_grads_params");
 }

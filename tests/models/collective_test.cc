@@ -61,12 +61,29 @@ TEST(Collectives, ShareTheCardsOfANode) {
               12e-6 + 10e-6 + 15e9 / 100e9, 1e-9);
   // One rank per node: half a card each, and no way within a node.
   EXPECT_NEAR(seconds(some, CollectiveKind::kAllReduce, 4e9, {4, 1}).value(),
-              4 * 10e-6 + 6e9 / 12.5e9, 1e-9);
+              6 * 10e-6 + 6e9 / 12.5e9, 1e-9);
   // All-to-all: what goes to the other node, through each rank's half card.
   EXPECT_NEAR(seconds(some, CollectiveKind::kAllToAll, 16e9, {16, 8}).value(),
               12e-6 + 10e-6 + 8e9 / 12.5e9, 1e-9);
   EXPECT_NEAR(seconds(some, CollectiveKind::kSendReceive, 1e9, {4, 1}).value(),
               10e-6 + 1e9 / 12.5e9, 1e-9);
+}
+
+// Few bytes go along trees, many around the ring, which passes every node twice.
+TEST(Collectives, ReduceBetweenNodesAlongTreesWhereThatIsFaster) {
+  const Interconnect some = some_interconnect();
+  EXPECT_NEAR(seconds(some, CollectiveKind::kAllReduce, 4, {64, 1}).value(), 12 * 10e-6, 1e-7);
+  EXPECT_NEAR(seconds(some, CollectiveKind::kAllReduce, 8e9, {64, 1}).value(),
+              126 * 10e-6 + 2 * 63.0 / 64 * 8e9 / 12.5e9, 1e-7);
+}
+
+TEST(Collectives, ReachHalfOfTheBandwidthBetweenNodesAtTheirRamp) {
+  Interconnect ramped = some_interconnect();
+  ramped.nic_ramp = Bytes(1e8);
+  const auto moved = [&](const Interconnect& wires) {
+    return seconds(wires, CollectiveKind::kSendReceive, 1e8, {4, 1}).value() - 10e-6;
+  };
+  EXPECT_NEAR(moved(ramped), 2 * moved(some_interconnect()), 1e-9);
 }
 
 TEST(Collectives, ReduceInTheSwitchWhereThatIsFaster) {

@@ -74,6 +74,47 @@ TEST(Launches, AreThoseOfTheGenerationUnlessAskedFor) {
   EXPECT_NE(refusal("launch: graph").find("cuda_graphs"), std::string::npos);
 }
 
+// Experts that share a GPU are quantized one after the other by the host, unless a graph is
+// recorded.
+TEST(Experts, AreQuantizedOneByOne) {
+  const auto in = [](const std::string& precision, const std::string& launch) {
+    std::string text = scenario(
+        "software: {name: megatron-core, experts: {quantizing: 10 ms}}, launch: " + launch);
+    text += "memory: {kind: model, precision: " + precision + "}\n";
+    return simulate(prepare_first(read_scenario(YamlSource("s.yaml", text))))
+        .report.iteration.value();
+  };
+  // Four layers on a device, four microbatches, eight experts, two matmuls in F, B and W each.
+  EXPECT_GT(in("fp8", "eager"), 4 * 4 * 8 * 6 * 10e-3);
+  EXPECT_LT(in("fp8", "cuda_graphs"), in("fp8", "eager") / 2);
+  EXPECT_EQ(in("bf16", "cuda_graphs"), in("bf16", "eager"));
+}
+
+TEST(Experts, TakeLongerWithBiases) {
+  const auto of = [](const std::string& biases) {
+    std::string text =
+        scenario("software: {name: megatron-core, experts: {biases: " + biases + "}}");
+    const std::string model = "{base: qwen3-235b-a22b, num_layers: 8}";
+    text.replace(text.find(model), model.size(), "{base: gpt-oss-120b, num_layers: 8}");
+    return simulate(prepare_first(read_scenario(YamlSource("s.yaml", text))))
+        .report.iteration.value();
+  };
+  EXPECT_GT(of("2"), 1.05 * of("0"));
+  EXPECT_EQ(seconds("software: {name: megatron-core, experts: {biases: 9}}"), seconds());
+}
+
+// Buckets have latencies of their own; parts that ranks broadcast follow each other.
+TEST(Steps, TakeLongerInBucketsAndBroadcasts) {
+  const auto with = [](const std::string& step) {
+    const std::string text = scenario("software: {name: megatron-core, step: {" + step + "}}") +
+                             "memory: {kind: model, use_distributed_optimizer: true}\n";
+    return simulate(prepare_first(read_scenario(YamlSource("s.yaml", text))))
+        .report.iteration.value();
+  };
+  EXPECT_GT(with("bucket: 100000"), with("bucket: 10000000"));
+  EXPECT_NEAR(with("broadcast: 10 ms"), with("broadcast: 0 ms") + 16 * 10e-3, 1e-6);
+}
+
 std::string with_sustained(const std::string& shares) {
   std::string text = scenario("");
   return text.replace(text.find("dgx-h100"), 8,

@@ -1,6 +1,7 @@
 #include "validate/papers/runs/rules.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "sim/core/error.h"
 
@@ -55,17 +56,29 @@ Rule read_rule(const std::string& table, const YamlValue& value, const Rules& be
     YamlMap of(each);
     Version version;
     if (const auto in = of.find("in")) version.in = in->text();
+    if (const auto precision = of.find("precision")) version.precision = precision->text();
+    if (const auto dispatcher = of.find("dispatcher")) version.dispatcher = dispatcher->text();
+    set_flag(of, "overlap_experts", version.overlap_experts);
     version.year = static_cast<int>(of.require("year", "a year").integer(2018, 2100));
     version.software = of.require("software", "a name of the software catalogue").text();
     of.finish();
     rule.versions.push_back(version);
   }
-  if (rule.versions.empty() || !rule.versions.back().in.empty()) {
+  if (rule.versions.empty() || !rule.versions.back().in.empty() ||
+      !rule.versions.back().precision.empty() || !rule.versions.back().dispatcher.empty()) {
     map.value().fail("the last of 'versions' must hold for every row");
   }
   if (const auto settings = map.find("settings")) read_settings(*settings, rule.settings);
   map.finish();
   return rule;
+}
+
+// In any case of letters.
+bool has(const std::string& text, const std::string& word) {
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  return word.empty() || !std::ranges::search(text, word, same).empty();
 }
 
 std::vector<std::string> texts(const YamlValue& value) {
@@ -110,7 +123,11 @@ const Version& version_of(const Rule& rule, const Row& row) {
   const std::string said = row.text("source") + " " + row.text("system") + " " +
                            row.text("software") + " " + row.text("framework");
   for (const Version& version : rule.versions) {
-    if (said.find(version.in) != std::string::npos) return version;
+    if (said.find(version.in) != std::string::npos &&
+        has(row.text("precision"), version.precision) &&
+        has(row.text("dispatcher"), version.dispatcher)) {
+      return version;
+    }
   }
   return rule.versions.back();
 }

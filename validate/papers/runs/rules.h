@@ -36,11 +36,15 @@ struct Settings {
   std::optional<int> vocabulary;  // where neither a row nor its model says it
 };
 
-// A release of a framework: rows whose source, system or software has `in`.
+// A release of a framework: rows whose source, system or software has `in`, of this precision and
+// dispatcher where it names them.
 struct Version {
   std::string in;
+  std::string precision;
+  std::string dispatcher;
   int year = 0;
-  std::string software;  // a name of the software catalogue
+  std::string software;          // a name of the software catalogue
+  bool overlap_experts = false;  // exchanges of tokens run beside the other pass
 };
 
 struct Rule {

@@ -130,36 +130,45 @@ std::string read_sizes(const Row& row, const Settings& settings, RunSizes& sizes
   return "";
 }
 
-std::string schedule_of(const Row& row, const RunSizes& sizes) {
+std::string schedule_of(const Row& row, const RunSizes& sizes, const Version& version) {
   const std::string stated = row.text("schedule");
   for (const char* name : {"v-half", "v-min", "zb-v", "zbv", "zero-bubble"}) {
     if (has(stated, name)) return std::string(name) == "zbv" ? "zb-v" : name;
   }
-  if (sizes.chunks == 1) return "1f1b";
   const std::string note = row.text("note");
-  if (!has(note, "1F1B overlap") && !has(note, "A2A overlap")) return "interleaved-1f1b";
+  const bool overlap =
+      version.overlap_experts || has(note, "1F1B overlap") || has(note, "A2A overlap");
+  // Without pipelines too Megatron-Core runs F of a microbatch beside B of another.
+  const bool pairs = sizes.chunks > 1 || sizes.pipeline == 1;
+  if (!overlap || !pairs) return sizes.chunks == 1 ? "1f1b" : "interleaved-1f1b";
   // A2A_OVERLAP of NVIDIA's script (Megatron-MoE-ModelZoo, sbatch_benchmarking.sh) sets both.
   return "{name: interleaved-1f1b, overlap_moe_expert_parallel_comm: true, "
          "delay_wgrad_compute: true}";
 }
 
-// ZeRO's stages by their other names; its first is the distributed optimizer.
-std::string sharding_text(const Row& row, const Settings& settings) {
+// ZeRO's stages by their other names; its first is the distributed optimizer, which groups of data
+// ranks may have (zero1_group).
+std::string sharding_text(const Row& row, const Settings& settings, int data) {
   const auto zero = row.number("zero_stage");
+  const int group = row.size("zero1_group").value_or(data);
+  if (group < data && data % group == 0) {
+    return fmt::format("use_distributed_optimizer: true, data_parallel_shard_degree: {}", group);
+  }
   if (zero == 2) return "data_parallel_sharding_strategy: optim_grads";
   if (zero == 3) return "data_parallel_sharding_strategy: optim_grads_params";
   return fmt::format("use_distributed_optimizer: {}",
                      zero ? *zero >= 1 : settings.distributed_optimizer);
 }
 
-std::string memory_text(const Settings& settings, const Row& row, const std::string& precision) {
+std::string memory_text(const Settings& settings, const Row& row, const std::string& precision,
+                        int data) {
   return fmt::format(
       "memory: {{kind: model, precision: {}, fp8_param_gather: {}, {}, "
       "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}, "
       "cross_entropy_loss_fusion: {}, bias_swiglu_fusion: {}}}\n",
-      precision, has(precision, "fp8") && settings.fp8_parameters, sharding_text(row, settings),
-      settings.fp32_gradients, settings.flash_attention, settings.dropout, settings.fused_loss,
-      settings.fused_gate);
+      precision, has(precision, "fp8") && settings.fp8_parameters,
+      sharding_text(row, settings, data), settings.fp32_gradients, settings.flash_attention,
+      settings.dropout, settings.fused_loss, settings.fused_gate);
 }
 
 std::string parallel_text(const RunSizes& sizes, const Settings& settings,
@@ -227,7 +236,7 @@ Asked scenario_of(const Row& row, const Rules& rules) {
   asked.missing = model.missing;
   if (!asked.missing.empty()) return asked;
   asked.scenario = fmt::format("model: {}\ncluster: {}\nschedule: {}\n", model.yaml, cluster,
-                               schedule_of(row, sizes));
+                               schedule_of(row, sizes, version_of(rule, row)));
   asked.scenario += parallel_text(
       sizes, settings,
       (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}", sizes.chunks)
@@ -236,7 +245,7 @@ Asked scenario_of(const Row& row, const Rules& rules) {
   asked.scenario +=
       fmt::format("batch: {{global_batch_size: {}, micro_batch_size: {}, seq_length: {}}}\n",
                   sizes.batch, sizes.micro, sizes.sequence);
-  asked.scenario += memory_text(settings, row, asked.precision);
+  asked.scenario += memory_text(settings, row, asked.precision, sizes.data);
   asked.scenario += cost_text(row, settings, model.moe, version_of(rule, row));
   if (recompute != "none") asked.scenario += fmt::format("recompute: {}\n", recompute);
   if (const auto ratio = row.number("offload_ratio"); ratio && *ratio > 0 && *ratio <= 1) {
