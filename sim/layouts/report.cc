@@ -216,7 +216,7 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
   for (const double share : planned.shares) text += fmt::format(",{}", share);
   text +=
       fmt::format(",{},{},{}", to_text(strategy_of(state_of(question_of(plan, planned), point))),
-                  point.exchange ? exchange_text(*point.exchange) : "", field(planned.idea));
+                  point.exchange ? exchange_text(*point.exchange) : "", csv_field(planned.idea));
   return text + "\n";
 }
 
