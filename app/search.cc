@@ -67,7 +67,10 @@ std::string name_of(const Found& found) {
           fmt::format("{}{} {}", parameters.empty() ? "" : ", ", name, option_text(value));
     }
   }
-  return label_of(found.choice, parameters) + (found.refined ? " (refined)" : "");
+  const char* how = !found.refined                   ? ""
+                    : found.program->pairs().empty() ? " (refined)"
+                                                     : " (with pairs)";
+  return label_of(found.choice, parameters) + how;
 }
 
 // Bytes, or what they are of what p microbatches keep where no bytes are known.

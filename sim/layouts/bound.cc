@@ -5,8 +5,8 @@
 
 #include "models/stage_cost.h"
 #include "models/vocabulary_share.h"
+#include "sim/planning/least_overlap.h"
 #include "sim/planning/schedule.h"
-#include "sim/search/least_overlap.h"
 
 namespace pipesim {
 namespace {

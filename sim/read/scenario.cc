@@ -58,9 +58,7 @@ ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>&
     const auto given = map.find(key);
     return given ? static_cast<int>(given->integer(1, kMaxDevices)) : 1;
   };
-  sizes.pipeline =
-      static_cast<int>(map.require("pipeline_model_parallel_size", "the number of pipeline devices")
-                           .integer(1, kMaxDevices));
+  sizes.pipeline = size("pipeline_model_parallel_size");
   sizes.tensor = size("tensor_model_parallel_size");
   sizes.data = size("data_parallel_size");
   model = read_model_parallel(map);
@@ -451,7 +449,7 @@ Scenario read_scenario(const YamlSource& source) {
   scenario.file = source.name();
   scenario.schedules =
       read_schedules(root.require("schedule", "the name of a schedule, or a list"), source.name());
-  const YamlValue parallel = root.require("parallel", "a map with pipeline_model_parallel_size");
+  const YamlValue parallel = root.require("parallel", "a map of parallel sizes");
   ModelParallel model;
   scenario.parallel = read_parallel(parallel, scenario.schedules, model);
   read_pipelines(root, parallel, scenario.parallel);

@@ -3,27 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/device_bound.h"
+#include "sim/planning/least_overlap.h"
 #include "sim/search/excluded.h"
-#include "sim/search/least_overlap.h"
 
 namespace pipesim {
-namespace {
-
-// The problem with F, B and W so much shorter that any two that may overlap take no longer one
-// after the other than their block: what bounds it bounds programs with overlapped blocks.
-Problem without_overlap(Problem problem) {
-  const double least = least_overlap(problem);
-  for_all_stages(problem, [least](StageCost& cost) {
-    cost.forward = least * cost.forward;
-    cost.backward_input = least * cost.backward_input;
-    cost.backward_weight = least * cost.backward_weight;
-  });
-  return problem;
-}
-
-}  // namespace
 
 bool Ground::holds(const std::optional<Layout>& layers, const Problem& other) const {
   const auto alike = [](const StageCost& a, const StageCost& b) {

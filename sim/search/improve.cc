@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -11,22 +12,25 @@
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/with_backwards_apart.h"
+#include "sim/planning/least_overlap.h"
+#include "sim/planning/pairs.h"
 #include "sim/planning/room.h"
 #include "sim/planning/run_within.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
 #include "sim/search/first_come.h"
+#include "sim/search/planned_within.h"
 
 namespace pipesim {
 namespace {
 
-void refuse_what_refinement_lacks(const Case& made, const Program& program) {
+void refuse_what_refinement_lacks(const Case& made, const Program& program, bool pairs) {
   const auto refuse = [&made](const char* what) {
-    throw InfeasibleError(fmt::format(
-        "{}: refinement knows orders of F, B, W and BW in one pipeline; this one has {}",
-        made.choice.name, what));
+    throw InfeasibleError(
+        fmt::format("{}: orders of F, B, W and BW in one pipeline are known; this one has {}",
+                    made.choice.name, what));
   };
-  if (!program.pairs().empty()) refuse("overlapped blocks");
+  if (!pairs && !program.pairs().empty()) refuse("overlapped blocks");
   if (program.placement().directions() > 1) refuse("several copies of the model");
   if (program.shape().splits > 1) refuse("sequence splits");
   if (program.wrap_around() != WrapAround::kEvery)
@@ -63,30 +67,6 @@ Program held_back(const Program& program, const Problem& problem, Bytes limit) {
   return {program.shape(), program.placement(), run.lists};
 }
 
-// What schedules of this placement plan within the limit, and one that comes of itself.
-void add_planned(const Problem& problem, Bytes limit, std::vector<Program>& programs) {
-  const Problem counted = for_planning(problem);
-  if (limit >= counted.device_activation()) programs.push_back(first_come(counted, limit));
-  for (const Schedule* schedule : schedules()) {
-    const Shape& shape = problem.shape;
-    if (!schedule->memory_limit || !schedule->left_out_of_search.empty()) continue;
-    if (schedule->offloads()) continue;
-    if (shape.chunks < schedule->min_chunks || shape.chunks > schedule->max_chunks) continue;
-    if (schedule->place(shape.devices, shape.chunks) != problem.placement) continue;
-    Problem planning = for_planning(problem, *schedule);
-    planning.activation_limit = limit;
-    if (schedule->refusal(planning)) continue;
-    try {
-      Program planned = schedule->plan(planning);
-      const bool fits = evaluate(planned, problem).peak_activation() <= kRounding * limit;
-      if (fits && planned.pairs().empty() && !planned.units_overtake())
-        programs.push_back(std::move(planned));
-    } catch (const InfeasibleError&) {
-      continue;  // not within this limit
-    }
-  }
-}
-
 Seconds time_in(const Problem& problem, const Program& program) {
   return time_of(evaluate(program, problem), problem.objective);
 }
@@ -94,6 +74,28 @@ Seconds time_in(const Problem& problem, const Program& program) {
 const Program& least_of(const std::vector<Program>& programs, const Problem& problem) {
   return *std::ranges::min_element(programs, {},
                                    [&](const Program& each) { return time_in(problem, each); });
+}
+
+// The shortest of the refined order, and of it and the order as it came with more blocks.
+Program paired(const Program& came, Program refined, const Improved& so_far,
+               const RefineOptions& options) {
+  std::vector<Program> all;
+  for (const Program* each : {&came, &std::as_const(refined)}) {
+    all.push_back(with_pairs(*each, so_far.apart, so_far.limit, options.effort));
+  }
+  all.push_back(std::move(refined));
+  std::erase_if(all, [&](const Program& each) {
+    return evaluate(each, so_far.apart).peak_activation() > kRounding * so_far.limit;
+  });
+  return least_of(all, so_far.apart);
+}
+
+// Of programs with and without fused backwards.
+void add_bound(const Problem& apart, const Problem& as_it_came, Improved& result) {
+  const Seconds bound = lower_bound(apart, result.limit);
+  const Seconds bound_fused = lower_bound(as_it_came, result.limit);
+  result.bound = std::min(bound, bound_fused);
+  result.reason = reason_of_bound(bound <= bound_fused ? apart : as_it_came, result.limit);
 }
 
 }  // namespace
@@ -108,8 +110,8 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   Improved result;
   result.before = prepare(scenario, made.choice);
   const auto program = make_program(result.before);
-  refuse_what_refinement_lacks(result.before, *program);
-  const auto split = std::make_shared<const Program>(with_backwards_apart(*program));
+  refuse_what_refinement_lacks(result.before, *program, !others);
+  const auto split = std::make_shared<const Program>(with_backwards_apart(without_pairs(*program)));
   ScheduleChoice choice = made.choice;
   choice.program = split;
   choice.described = nullptr;
@@ -130,11 +132,20 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   if (!fits && (others || result.held_back)) {
     starts.push_back(held_back(*split, problem, result.limit));
   }
-  if (others || !fits) add_planned(problem, result.limit, starts);
+  if (others || !fits) {
+    const Problem counted = for_planning(problem);
+    if (result.limit >= counted.device_activation()) {
+      starts.push_back(first_come(counted, result.limit));
+    }
+    std::ranges::move(planned_within(problem, result.limit, Included::kSought),
+                      std::back_inserter(starts));
+  }
   auto refined = program;
   if (!starts.empty()) {
-    refined = std::make_shared<const Program>(
-        refine(least_of(starts, problem), problem, result.limit, options));
+    Program best = refine(least_of(starts, problem), problem, result.limit, options);
+    if (!others && gains_by_pairs(problem))
+      best = paired(*program, std::move(best), result, options);
+    refined = std::make_shared<const Program>(std::move(best));
   }
   result.after.choice.program = refined;
   result.seconds_before = simulate(result.before).report.iteration;
@@ -148,11 +159,8 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   const Evaluation evaluated = evaluate(*refined, stays ? as_it_came : problem);
   result.peak_after = evaluated.peak_activation();
   result.time = time_of(evaluated, problem.objective);
-  // Of programs with and without fused backwards.
-  const Seconds bound = lower_bound(problem, result.limit);
-  const Seconds bound_fused = lower_bound(as_it_came, result.limit);
-  result.bound = std::min(bound, bound_fused);
-  result.reason = reason_of_bound(bound <= bound_fused ? problem : as_it_came, result.limit);
+  add_bound(others ? problem : without_overlap(problem),
+            others ? as_it_came : without_overlap(as_it_came), result);
   return result;
 }
 

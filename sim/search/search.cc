@@ -21,6 +21,7 @@
 #include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
+#include "sim/planning/pairs.h"
 #include "sim/planning/planners.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
@@ -35,37 +36,6 @@ namespace {
 // Limits to plan for, of the one to keep, where offload or recomputation lower what is planned, or
 // planning counts more than is held.
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
-
-// `like` is a family, or what was found before.
-template <class Like>
-Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Program> program) {
-  Found found;
-  found.schedule = like.choice.name;
-  found.choice = like.choice;
-  found.layout = like.layout;
-  found.microbatch_order = like.microbatch_order;
-  found.problem = problem;
-  found.apart = like.apart;
-  found.program = std::move(program);
-  const Evaluation result = evaluate(*found.program, problem);
-  found.cost = result.cost;
-  found.makespan = result.makespan;
-  found.time = time_of(result, problem.objective);
-  found.bubble_rate = result.bubble_rate();
-  found.bubble_rate_busiest = result.bubble_rate_busiest();
-  found.peak = result.peak_activation();
-  return found;
-}
-
-// Less time first, then what keeps all, then what copies nothing, then less memory; equal ones stay
-// in the order of the registry.
-bool better(const Found& a, const Found& b) {
-  const auto copies = [](const Found& found) { return found.program->copies() != nullptr; };
-  if (a.time != b.time) return a.time < b.time;
-  if (keeps_all(a) != keeps_all(b)) return keeps_all(a);
-  if (copies(a) != copies(b)) return copies(b);
-  return a.peak < b.peak;
-}
 
 // What passes cost where B and W run apart; nothing where that is what they cost.
 std::shared_ptr<const Problem> apart(const Case& made) {
@@ -105,8 +75,6 @@ bool is_beyond_bounds(const Program& program, const Problem& problem) {
 void keep_better(const std::optional<Found>& before, std::optional<Found>& now) {
   if (before && (!now || before->time <= now->time)) now = before;
 }
-
-bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * limit; }
 
 }  // namespace
 
@@ -424,8 +392,10 @@ std::optional<Found> Search::best_of(const Family& family, Bytes limit,
   return best;
 }
 
-bool Search::overlaps(const Family& family) {
-  return family.fixed && !family.fixed->program->pairs().empty();
+// True where its programs may have overlapped blocks: its own, or those that refinement joins.
+bool Search::overlaps(const Family& family) const {
+  const bool has = family.fixed && !family.fixed->program->pairs().empty();
+  return has || (options_.refine && gains_by_pairs(family.problem));
 }
 
 void Search::add_grounds() {
@@ -437,17 +407,14 @@ void Search::add_grounds() {
   }
 }
 
-// Equal but for rounding is not shorter.
-bool is_shorter(Seconds time, const Found& than) { return kRounding * time < than.time; }
-
 // Whether the bound leaves anything below the best, or the best of those that keep all.
 bool may_be_better(Seconds bound, bool keeps_all, const SearchResult& result) {
   return is_shorter(bound, keeps_all && result.kept ? *result.kept : *result.best);
 }
 
-void take_if_better(Found found, SearchResult& result) {
-  if (result.kept && keeps_all(found) && is_shorter(found.time, *result.kept)) result.kept = found;
-  if (is_shorter(found.time, *result.best)) result.best = std::move(found);
+void SearchResult::take_if_better(Found found) {
+  if (kept && keeps_all(found) && is_shorter(found.time, *kept)) kept = found;
+  if (is_shorter(found.time, *best)) best = std::move(found);
 }
 
 // Empty for what refinement does not know. The order of a program that offloads is refined as if it
@@ -493,6 +460,7 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
   if (options_.refine) {
     add_refined(all, bounds, result);
     refine_bare(all, bounds, result);
+    add_paired(all, limit, result);
   }
   if (const LeastBound closer = bounds.least(result.best->time); closer.seconds > result.bound) {
     result.bound = closer.seconds;
@@ -523,7 +491,7 @@ void Search::add_refined(const std::vector<Found>& all, BoundsWithin& bounds,
     if (!may_be_better(bound, keeps, result)) continue;
     auto found = refined(each, result.limit, bound);
     if (found && fits(*found, result.limit) && has_room(*found)) {
-      take_if_better(std::move(*found), result);
+      result.take_if_better(*std::move(found));
     }
   }
 }
@@ -544,7 +512,7 @@ void Search::refine_bare(const std::vector<Found>& all, BoundsWithin& bounds,
     const Seconds bound = bounds.of(start.layout, problem_refined(start));
     if (!may_be_better(bound, true, result)) continue;
     auto found = refined(start, result.limit, bound);
-    if (found && fits(*found, result.limit)) take_if_better(std::move(*found), result);
+    if (found && fits(*found, result.limit)) result.take_if_better(*std::move(found));
   }
 }
 
@@ -587,10 +555,6 @@ Bytes Search::top_of_frontier(Bytes least) const {
   std::optional<Found> without_room;
   const auto all = candidates(top, Plans::kAtLimit, without_room);
   return all.empty() ? top : std::min(top, all.front().peak);
-}
-
-bool keeps_all(const Found& found) {
-  return found.program->copies() == nullptr && recompute_chunks_of(found.choice) == 0;
 }
 
 }  // namespace pipesim

@@ -28,32 +28,11 @@
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/bound.h"
+#include "sim/search/found.h"
 #include "sim/search/grounds.h"
 #include "sim/search/search_options.h"
 
 namespace pipesim {
-
-// A program and what it costs; `program` is planned or refined for `problem`.
-struct Found {
-  std::string schedule;                    // of the registry, or a description
-  ScheduleChoice choice;                   // what of it is recomputed and offloaded
-  std::optional<Layout> layout = {};       // with a model
-  std::vector<int> microbatch_order = {};  // as Case's
-  bool refined = false;
-  Problem problem;
-  // Of a schedule that runs B and W as one pass, in less time: where they run apart, as in what
-  // refinement makes of it.
-  std::shared_ptr<const Problem> apart = {};
-  std::shared_ptr<const Program> program;
-  Seconds cost;  // Evaluation::cost
-  Seconds makespan;
-  Seconds time;  // the one of the two that is sought
-  double bubble_rate = 0;
-  double bubble_rate_busiest = 0;
-  Bytes peak;  // largest of the devices
-  // Where activations wait on the host and its size is known: whether they have room there.
-  std::optional<HostMemory> host;
-};
 
 struct SearchResult {
   Bytes limit;
@@ -68,6 +47,8 @@ struct SearchResult {
   // What holds it on the placement that has it; nothing where relief by offload or recomputation
   // lowered it.
   std::optional<BoundReason> reason;
+  // Takes it as `best`, or as `kept`, where it is shorter by more than rounding.
+  void take_if_better(Found found);
   [[nodiscard]] double gap() const { return best ? std::max(0.0, best->time / bound - 1) : 0; }
 };
 
@@ -135,7 +116,10 @@ class Search {
   [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans,
                                               std::optional<Found>& without_room) const;
   void add_grounds();
-  [[nodiscard]] static bool overlaps(const Family& family);
+  [[nodiscard]] bool overlaps(const Family& family) const;
+  [[nodiscard]] std::vector<Found> starts_of_pairs(const std::vector<Found>& all, Bytes limit,
+                                                   const SearchResult& result) const;
+  void add_paired(const std::vector<Found>& all, Bytes limit, SearchResult& result) const;
 
   std::shared_ptr<const Scenario>
       scenario_;  // undisturbed, without contention and in the order of microbatches as given
@@ -148,8 +132,5 @@ class Search {
   Grounds grounds_;
   std::vector<std::string> left_out_;
 };
-
-// Whether it keeps every activation on its device and runs no forward again.
-bool keeps_all(const Found& found);
 
 }  // namespace pipesim

@@ -243,6 +243,10 @@ TEST(Scenario, TellsSchedulesOfOneNameApart) {
                                       "gis (recompute)", "zb (memory_limit 1.5, number 2)"}));
 }
 
+TEST(Scenario, IsOneStageWhereItSaysNothingOfAPipeline) {
+  EXPECT_EQ(read(kBase, {"parallel={tensor_model_parallel_size: 2}"}).parallel.pipeline, 1);
+}
+
 struct Bad {
   std::vector<std::string> overrides;
   const char* expected;
@@ -276,6 +280,8 @@ INSTANTIATE_TEST_SUITE_P(
             "virtual_pipeline_model_parallel_size 1"},
         Bad{{"parallel.pipeline_model_parallel_size=0"}, "whole number from 1"},
         Bad{{"parallel.pipline=2"}, "unknown key"},
+        Bad{{"parallel={tensor_model_parallel_sise: 2}"},
+            "did you mean 'tensor_model_parallel_size'?"},
         Bad{{"batch={micro_batch_size: 2}"}, "'num_microbatches' is missing"},
         Bad{{"batch.global_batch_size=7"}, "expected a multiple of"},
         Bad{{"batch.global_batch_size=32"}, "makes 16 microbatches, but num_microbatches is 8"},

@@ -88,7 +88,6 @@ TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
     }
     return std::string();
   };
-  EXPECT_NE(refusal("dualpipev").find("overlapped blocks"), std::string::npos);
   EXPECT_NE(refusal("{name: dualpipe, overlap: false}").find("several copies of the model"),
             std::string::npos);
   EXPECT_NE(refusal("1f1b", "recompute: full\n").find("recomputation"), std::string::npos);
@@ -96,6 +95,21 @@ TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
             std::string::npos);
   EXPECT_NE(refusal("looped-bfs", "", "num_microbatches: 3, factors: [1, 2, 3]").find("unequally"),
             std::string::npos);
+}
+
+TEST(Improve, JoinsNeighboursWhereBlocksTakeLess) {
+  const Case made = case_with("1f1b");
+  const Improved improved = improve(made, 1.25 * unit_of_limit(made), little());
+  EXPECT_FALSE(improved.after.choice.program->pairs().empty());
+  EXPECT_LT(improved.seconds_after, improved.seconds_before);
+  EXPECT_LE(improved.peak_after, improved.limit * (1 + 1e-9));
+}
+
+TEST(Improve, TakesOrdersWithOverlappedBlocks) {
+  const Improved improved = improve(case_with("dualpipev"), std::nullopt, little());
+  EXPECT_LE(improved.seconds_after, improved.seconds_before);
+  EXPECT_LE(improved.peak_after, improved.limit * (1 + 1e-9));
+  EXPECT_GE(improved.time.value() * (1 + 1e-9), improved.bound.value());
 }
 
 // Microbatches that overtake each other are put in their order, which costs nothing.

@@ -1,8 +1,9 @@
-#include "sim/search/least_overlap.h"
+#include "sim/planning/least_overlap.h"
 
 #include <algorithm>
 
 #include "sim/execution/evaluate.h"
+#include "sim/pipeline/unequal_units.h"
 
 namespace pipesim {
 
@@ -23,7 +24,7 @@ double least_overlap(const Problem& problem) {
     }
   }
   if (!problem.blocks.empty()) return least;
-  // Of units that differ the block takes of each pass the share of that unit's own block.
+  // Where units differ, the block takes of each pass the share of that unit's own block.
   for (const UnitKind& kind : problem.kinds) {
     for (const StageCost& stage : kind.stages) {
       const Seconds apart = stage.forward + stage.backward_input + stage.backward_weight;
@@ -31,6 +32,16 @@ double least_overlap(const Problem& problem) {
     }
   }
   return least;
+}
+
+Problem without_overlap(Problem problem) {
+  const double least = least_overlap(problem);
+  for_all_stages(problem, [least](StageCost& cost) {
+    cost.forward = least * cost.forward;
+    cost.backward_input = least * cost.backward_input;
+    cost.backward_weight = least * cost.backward_weight;
+  });
+  return problem;
 }
 
 }  // namespace pipesim

@@ -1,0 +1,73 @@
+// A program that a search has found, with its time, its peak and how it came about.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/layout.h"
+#include "sim/case/node_memory.h"
+#include "sim/core/units.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// A program and what it costs; `program` is planned or refined for `problem`.
+struct Found {
+  std::string schedule;                    // of the registry, or a description
+  ScheduleChoice choice;                   // what of it is recomputed and offloaded
+  std::optional<Layout> layout = {};       // with a model
+  std::vector<int> microbatch_order = {};  // as Case's
+  bool refined = false;
+  Problem problem;
+  // Of a schedule that runs B and W as one pass, in less time: where they run apart, as in what
+  // refinement makes of it.
+  std::shared_ptr<const Problem> apart = {};
+  std::shared_ptr<const Program> program;
+  Seconds cost;  // Evaluation::cost
+  Seconds makespan;
+  Seconds time;  // the one of the two that is sought
+  double bubble_rate = 0;
+  double bubble_rate_busiest = 0;
+  Bytes peak;  // largest of the devices
+  // Where activations wait on the host and its size is known: whether they have room there.
+  std::optional<HostMemory> host;
+};
+
+// Sets seconds, bubbles and peak of its program under its problem. O(passes).
+void evaluate_found(Found& found);
+
+// `program` under `problem`, evaluated; the rest is that of `like`, a family
+// or another Found. O(passes).
+template <class Like>
+Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Program> program) {
+  Found found;
+  found.schedule = like.choice.name;
+  found.choice = like.choice;
+  found.layout = like.layout;
+  found.microbatch_order = like.microbatch_order;
+  found.problem = problem;
+  found.apart = like.apart;
+  found.program = std::move(program);
+  evaluate_found(found);
+  return found;
+}
+
+// Less time first, then the one that keeps all, then the one that copies nothing, then less memory;
+// equal ones stay in the order of the registry.
+bool better(const Found& a, const Found& b);
+
+// True where it keeps every activation on its device and runs no forward again.
+bool keeps_all(const Found& found);
+
+// Within the limit but for rounding.
+bool fits(const Found& found, Bytes limit);
+
+// Shorter by more than rounding.
+bool is_shorter(Seconds time, const Found& than);
+
+}  // namespace pipesim

@@ -1,0 +1,48 @@
+// Overlapped blocks in a search: the part of Search that joins neighbours.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sim/planning/pairs.h"
+#include "sim/search/planned_within.h"
+#include "sim/search/search.h"
+
+namespace pipesim {
+
+// Orders whose neighbours are worth joining: the best of every family, what refinement found, and
+// what every schedule of a placement plans for the limit and for one activation less, since a block
+// holds its F and its backward at once.
+std::vector<Found> Search::starts_of_pairs(const std::vector<Found>& all, Bytes limit,
+                                           const SearchResult& result) const {
+  std::vector<Found> starts = all;
+  if (result.best->refined) starts.push_back(*result.best);
+  for (const Family& family : bare_) {
+    Bytes one;
+    for (const StageCost& stage : family.problem.stages) one = std::max(one, stage.activation);
+    for (const Bytes within : {limit, limit - one}) {
+      for (Program& order : planned_within(family.problem, within, Included::kAll)) {
+        starts.push_back(
+            measure(family, family.problem, std::make_shared<const Program>(std::move(order))));
+      }
+    }
+  }
+  std::erase_if(starts, [](const Found& start) { return !gains_by_pairs(start.problem); });
+  return starts;
+}
+
+// Joins neighbours into overlapped blocks, where blocks take less than their passes.
+void Search::add_paired(const std::vector<Found>& all, Bytes limit, SearchResult& result) const {
+  const bool gains = std::ranges::any_of(
+      families_, [](const Family& family) { return gains_by_pairs(family.problem); });
+  if (!gains || !is_shorter(result.bound, *result.best)) return;
+  for (const Found& start : starts_of_pairs(all, limit, result)) {
+    auto program = std::make_shared<const Program>(
+        with_pairs(*start.program, start.problem, limit, options_.refinement.effort));
+    Found found = measure(start, start.problem, std::move(program));
+    found.refined = true;
+    if (fits(found, limit) && has_room(found)) result.take_if_better(std::move(found));
+  }
+}
+
+}  // namespace pipesim
