@@ -311,7 +311,7 @@ bool Program::recomputes() const {
 }
 
 bool Program::same_order(const Program& other) const {
-  return placement_ == other.placement_ && lists_ == other.lists_;
+  return placement_ == other.placement_ && lists_ == other.lists_ && pairs_ == other.pairs_;
 }
 
 bool Program::units_overtake() const {

@@ -158,7 +158,7 @@ Program with_pairs(const Program& program, const Problem& problem, Bytes limit, 
   std::optional<Seconds> least;
   if (program.copies() != nullptr) return program;
   for (const AtOnce which : {AtOnce::kNone, AtOnce::kBackwardFirst, AtOnce::kForwardFirst}) {
-    Pairing pairing(program, problem, limit, effort / 3);
+    Pairing pairing(program, problem, limit, effort);
     Program paired = pairing.run(which);
     if (least && pairing.seconds() >= *least) continue;
     least = pairing.seconds();

@@ -7,6 +7,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
+#include "sim/search/bound.h"
 
 namespace pipesim {
 namespace {
@@ -19,14 +20,17 @@ bool plans_for(const Schedule& schedule, const Problem& problem, Included which)
          schedule.place(shape.devices, shape.chunks) == problem.placement;
 }
 
-std::optional<Program> plan_of(const Schedule& schedule, const Problem& problem, Bytes limit) {
+std::optional<Program> plan_of(const Schedule& schedule, const Problem& problem, Bytes limit,
+                               Included which) {
   Problem planning = for_planning(problem, schedule);
   planning.activation_limit = limit;
   if (schedule.refusal(planning)) return std::nullopt;
   try {
     Program planned = schedule.plan(planning);
     const bool fits = evaluate(planned, problem).peak_activation() <= kRounding * limit;
-    if (!fits || !planned.pairs().empty() || planned.units_overtake()) return std::nullopt;
+    const bool known = which == Included::kAll ? !overtakes_unequally(planned, problem)
+                                               : !planned.units_overtake();
+    if (!fits || !planned.pairs().empty() || !known) return std::nullopt;
     return planned;
   } catch (const InfeasibleError&) {
     return std::nullopt;  // not within this limit
@@ -39,7 +43,8 @@ std::vector<Program> planned_within(const Problem& problem, Bytes limit, Include
   std::vector<Program> programs;
   for (const Schedule* schedule : schedules()) {
     if (!plans_for(*schedule, problem, which)) continue;
-    if (auto planned = plan_of(*schedule, problem, limit)) programs.push_back(*std::move(planned));
+    if (auto planned = plan_of(*schedule, problem, limit, which))
+      programs.push_back(*std::move(planned));
   }
   return programs;
 }

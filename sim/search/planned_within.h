@@ -14,7 +14,8 @@ namespace pipesim {
 enum class Included : std::uint8_t { kSought, kAll };
 
 // Each keeps the limit under `problem`. Schedules that copy, that refuse the problem or find
-// nothing, and orders with overlapped blocks or microbatches that overtake each other are left out.
+// nothing are left out, and orders with overlapped blocks or microbatches that overtake each other;
+// with `kAll` only unequal microbatches that do.
 std::vector<Program> planned_within(const Problem& problem, Bytes limit, Included which);
 
 }  // namespace pipesim

@@ -27,8 +27,15 @@ std::vector<Found> Search::starts_of_pairs(const std::vector<Found>& all, Bytes 
       }
     }
   }
-  std::erase_if(starts, [](const Found& start) { return !gains_by_pairs(start.problem); });
-  return starts;
+  std::vector<Found> distinct;
+  for (Found& start : starts) {
+    const auto is_same = [&start](const Found& other) {
+      return other.layout == start.layout && other.program->same_order(*start.program);
+    };
+    if (!gains_by_pairs(start.problem) || std::ranges::any_of(distinct, is_same)) continue;
+    distinct.push_back(std::move(start));
+  }
+  return distinct;
 }
 
 // Joins neighbours into overlapped blocks, where blocks take less than their passes.
