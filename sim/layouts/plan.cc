@@ -340,7 +340,7 @@ class Planner {
     });
   }
 
-  // What becomes of a step that is refused.
+  // The fate of a step that is refused.
   template <class Work>
   void attempt(Step& step, Work work) const {
     try {

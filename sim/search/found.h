@@ -24,8 +24,8 @@ struct Found {
   std::vector<int> microbatch_order = {};  // as Case's
   bool refined = false;
   Problem problem;
-  // Of a schedule that runs B and W as one pass, in less time: where they run apart, as in what
-  // refinement makes of it.
+  // Where the schedule runs B and W as one pass, in less time: costs of the two apart, which
+  // refinement runs.
   std::shared_ptr<const Problem> apart = {};
   std::shared_ptr<const Program> program;
   Seconds cost;  // Evaluation::cost
