@@ -12,6 +12,7 @@
 #include "sim/core/input_text.h"
 #include "sim/core/text.h"
 #include "sim/read/guarded_yaml.h"
+#include "sim/read/observer.h"
 
 namespace pipesim {
 namespace {
@@ -272,6 +273,30 @@ std::string unknown_unit(const std::string& unit, std::span<const Unit> units) {
   return fmt::format("unit '{}' is not known{}", unit, suggestion(unit, names));
 }
 
+std::string plain_text(const YamlValue& value) {
+  if (!value.is_scalar() || value.node().Scalar().empty()) {
+    value.fail(fmt::format("expected text, not {}", kind_of(value.node())));
+  }
+  return value.node().Scalar();
+}
+
+void tell(const YamlValue& value, ValueKind kind, double minimum = 0,
+          std::span<const std::string> words = {}) {
+  if (ReadObserver* observer = Observing::now()) {
+    observer->read(value.where().file, value.path(), {kind, minimum, {words.begin(), words.end()}});
+  }
+}
+
+// Tells the last part of each path, for a map whose keys the file chooses.
+void tell_names(const YamlValue& map,
+                const std::vector<std::pair<std::string, YamlValue>>& entries) {
+  if (Observing::now() == nullptr) return;
+  const size_t above = map.path().empty() ? 0 : map.path().size() + 1;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : entries) names.push_back(value.path().substr(above));
+  tell(map, ValueKind::kNamedMap, 0, names);
+}
+
 }  // namespace
 
 Override parse_override(const std::string& text, const Location& where) {
@@ -344,14 +369,13 @@ void YamlValue::fail_key(const std::string& message) const {
 }
 
 std::string YamlValue::text() const {
-  if (!node_.IsScalar() || node_.Scalar().empty()) {
-    fail(fmt::format("expected text, not {}", kind_of(node_)));
-  }
-  return node_.Scalar();
+  tell(*this, ValueKind::kText);
+  return plain_text(*this);
 }
 
 std::string YamlValue::choice(std::span<const std::string> choices) const {
-  std::string given = text();
+  tell(*this, ValueKind::kChoice, 0, choices);
+  std::string given = plain_text(*this);
   if (std::ranges::find(choices, given) != choices.end()) return given;
   std::string same = same_name(given, choices);
   if (same.empty()) fail(fmt::format("'{}' is not known{}", given, suggestion(given, choices)));
@@ -359,6 +383,7 @@ std::string YamlValue::choice(std::span<const std::string> choices) const {
 }
 
 bool YamlValue::flag() const {
+  tell(*this, ValueKind::kFlag);
   if (node_.IsScalar() && node_.Scalar() == "true") return true;
   if (node_.IsScalar() && node_.Scalar() == "false") return false;
   fail(fmt::format("expected true or false, not {}", kind_of(node_)));
@@ -373,6 +398,7 @@ long YamlValue::tokens(long minimum, long maximum) const {
 }
 
 long YamlValue::whole_number(long minimum, long maximum, bool binary) const {
+  tell(*this, ValueKind::kInteger, static_cast<double>(minimum));
   if (node_.IsScalar()) {
     const auto value = to_integer(node_.Scalar(), binary);
     if (value && *value >= minimum && *value <= maximum) return *value;
@@ -382,6 +408,7 @@ long YamlValue::whole_number(long minimum, long maximum, bool binary) const {
 }
 
 double YamlValue::number(double minimum, double maximum) const {
+  tell(*this, ValueKind::kNumber, minimum);
   const auto value = node_.IsScalar() ? to_double(node_.Scalar()) : std::nullopt;
   if (value && *value >= minimum && *value <= maximum) return *value;
   fail(fmt::format("expected a number from {} to {}, not {}", minimum, maximum, kind_of(node_)));
@@ -389,6 +416,11 @@ double YamlValue::number(double minimum, double maximum) const {
 
 double YamlValue::quantity(const char* what, const char* example, std::span<const Unit> units,
                            double most) const {
+  if (Observing::now() != nullptr) {
+    std::vector<std::string> names;
+    for (const Unit& each : units) names.push_back(each.first);
+    tell(*this, ValueKind::kQuantity, 0, names);
+  }
   const auto expected = fmt::format("expected {} such as '{}'", what, example);
   if (!node_.IsScalar()) fail(fmt::format("{}, not {}", expected, kind_of(node_)));
   const std::string& given = node_.Scalar();
@@ -423,6 +455,7 @@ FlopsPerSecond YamlValue::flop_rate() const {
 std::string YamlValue::one_line() const { return in_one_line(node_); }
 
 std::vector<YamlValue> YamlValue::list() const {
+  tell(*this, ValueKind::kList);
   if (!node_.IsSequence()) fail(fmt::format("expected a list, not {}", kind_of(node_)));
   std::vector<YamlValue> values;
   for (size_t i = 0; i < node_.size(); ++i) {
@@ -445,10 +478,12 @@ std::vector<std::pair<std::string, YamlValue>> YamlValue::named_entries(
     const YamlMap::Entry& entry = checked.entries_[named.size()];
     named.emplace_back(item.first.Scalar(), entry.value);
   }
+  tell_names(*this, named);
   return named;
 }
 
 YamlMap::YamlMap(const YamlValue& value, bool repeats) : value_(value) {
+  tell(value, ValueKind::kMap);
   if (!value.is_map()) value.fail(fmt::format("expected a map, not {}", kind_of(value.node())));
   for (const auto& item : value.node()) {
     const YamlSource& source = *value.source_;
@@ -479,6 +514,9 @@ void YamlMap::refuse_double_keys() const {
 }
 
 std::optional<YamlValue> YamlMap::find(const std::string& key) {
+  if (ReadObserver* observer = Observing::now()) {
+    observer->asked(value_.where().file, value_.path(), key);
+  }
   if (std::ranges::find(asked_, key) == asked_.end()) asked_.push_back(key);
   const auto found = std::ranges::find(entries_, key, &Entry::key);
   if (found == entries_.end()) return std::nullopt;
@@ -505,6 +543,7 @@ std::vector<std::pair<std::string, YamlValue>> YamlMap::unread() const {
   for (const Entry& entry : entries_) {
     if (!entry.read) left.emplace_back(entry.key, entry.value);
   }
+  tell_names(value_, left);
   return left;
 }
 
