@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/progress.h"
 #include "sim/anchor/measured_runs.h"
 #include "sim/anchor/report.h"
@@ -114,8 +115,7 @@ Subcommand add_anchor(Parser& program) {
                     "A file of runs instead: runs: [{scenario, set, measured or log}]");
   parser.add_flag("--accept", options->accept,
                   "Adopt a measurement that lies outside the band of runs like it");
-  parser.add_option("-o,--output", options->output,
-                    "File for cost.anchor of a scenario ('-': standard output)");
+  add_output(parser, options->output, "File for cost.anchor of a scenario ('-': standard output)");
   return {&parser, [options](const CommandLine& line) { return anchor(*options, line); }};
 }
 

@@ -34,6 +34,8 @@ Subcommand add_prove(Parser& program);
 Subcommand add_import(Parser& program);
 Subcommand add_list(Parser& program);
 Subcommand add_plot(Parser& program);
+Subcommand add_doctor(Parser& program);
+Subcommand add_schema(Parser& program);
 Subcommand add_search(Parser& program);
 Subcommand add_sweep(Parser& program);
 Subcommand add_plan(Parser& program);

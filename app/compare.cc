@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <memory>
+#include <utility>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/orders.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
@@ -14,7 +16,8 @@ namespace {
 
 struct CompareOptions {
   std::vector<std::string> arguments;
-  std::string format = "text";
+  std::string json, html, svg;
+  std::string format;  // of an earlier release: the form of what --output names
   std::string output = "-";
 };
 
@@ -62,15 +65,37 @@ std::vector<Case> cases_of(const std::vector<std::string>& inputs,
   return cases;
 }
 
-std::string written(const std::string& format, const Answer& a, const Answer& b) {
-  const OrdersCompared compared = compare_orders(a.result, b.result);
-  if (format == "json") return orders_json(a, b, compared, PIPESIM_VERSION);
-  if (format == "svg") return orders_svg(a, b, compared);
-  if (format == "html") return orders_html(a, b, compared);
-  return orders_text(a, b, compared);
+// The options without those of an earlier release.
+CompareOptions settled(CompareOptions options) {
+  for (const auto& [format, path] :
+       {std::pair("json", &CompareOptions::json), std::pair("html", &CompareOptions::html),
+        std::pair("svg", &CompareOptions::svg)}) {
+    if (options.format == format) options.*path = std::exchange(options.output, "");
+  }
+  // A document on standard output stands there alone.
+  const bool printed = options.json == "-" || options.html == "-" || options.svg == "-";
+  if (printed && options.output == "-") options.output.clear();
+  return options;
 }
 
-int compare_two(const CompareOptions& options, const CommandLine& line) {
+std::vector<Output> outputs(const CompareOptions& options, const CommandLine& line, const Answer& a,
+                            const Answer& b, const OrdersCompared& compared) {
+  const auto output = [&line](const std::string& path, std::string text) {
+    return Output{path, line.of_option(path),
+                  [text = std::move(text)](std::ostream& out) { out << text; }};
+  };
+  std::vector<Output> all;
+  if (!options.json.empty()) {
+    all.push_back(output(options.json, orders_json(a, b, compared, PIPESIM_VERSION)));
+  }
+  if (!options.html.empty()) all.push_back(output(options.html, orders_html(a, b, compared)));
+  if (!options.svg.empty()) all.push_back(output(options.svg, orders_svg(a, b, compared)));
+  all.push_back(output(options.output, orders_text(a, b, compared)));
+  return all;
+}
+
+int compare_two(const CompareOptions& asked, const CommandLine& line) {
+  const CompareOptions options = settled(asked);
   const OrderArguments arguments(options.arguments);
   const std::vector<std::string>& inputs = arguments.inputs;
   const std::vector<Case> cases = cases_of(inputs, arguments.overrides, line);
@@ -84,12 +109,10 @@ int compare_two(const CompareOptions& options, const CommandLine& line) {
                                  "devices, B {} of {}",
                                  size(0).second, size(0).first, size(1).second, size(1).first));
   }
-  if (options.output != "-") check_writable({options.output}, line);
+  check_writable({options.json, options.html, options.svg, options.output}, line);
   const Answer a{cases[0], simulate(cases[0])};
   const Answer b{cases[1], simulate(cases[1])};
-  const std::string text = written(options.format, a, b);
-  write_outputs({{options.output, line.of_option(options.output),
-                  [&text](std::ostream& out) { out << text; }}});
+  write_outputs(outputs(options, line, a, b, compare_orders(a.result, b.result)));
   return kDone;
 }
 
@@ -100,16 +123,20 @@ Subcommand add_compare(Parser& program) {
   Parser& parser = program.add_command(
       "compare", "Two orders side by side: where they part, who waits for what",
       "  pipesim compare scenarios/quickstart.yaml 1f1b zb-h1\n"
-      "  pipesim compare scenarios/quickstart.yaml 1f1b zb-h1 --format html -o page.html");
+      "  pipesim compare scenarios/quickstart.yaml 1f1b zb-h1 --html page.html");
   parser
       .add_option(
           "orders", options->arguments,
           "A scenario (YAML) and two of: a schedule's name, a description (YAML), a PyTorch "
           "schedule CSV; or two scenarios; path.to.key=value changes the scenarios")
       .required();
-  parser.add_option("--format", options->format, "text, json, svg, or html: one page")
-      .one_of({"text", "json", "svg", "html"});
-  parser.add_option("-o,--output", options->output, "File to write ('-': standard output)");
+  add_output(parser, options->output, "File for the text ('-': standard output)");
+  add_json(parser, options->json, "the comparison");
+  add_html(parser, options->html, "the comparison");
+  parser.add_option("--svg", options->svg, "Write both as a drawing ('-': standard output)");
+  parser.retire(
+      parser.add_option("--format", options->format, "").one_of({"text", "json", "svg", "html"}),
+      "instead of --format FORM -o FILE write --json FILE, --html FILE or --svg FILE");
   return {&parser, [options](const CommandLine& line) { return compare_two(*options, line); }};
 }
 

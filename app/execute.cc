@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
 #include "sim/mpi/mpi.h"
 #include "sim/read/scenario.h"
@@ -125,9 +126,8 @@ Subcommand add_execute(Parser& program) {
       "execute", "Run the schedules of a scenario with a process for every device",
       "  pipesim execute scenarios/quickstart.yaml schedule=zb-h1 --json execution.json\n"
       "  pipesim execute scenarios/quickstart.yaml framework.transfers=blocking --pass-ms 2");
-  parser.add_option("file", options->file, "Scenario (YAML)").required();
-  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  parser.add_option("--json", options->json, "Write the comparison as JSON ('-': standard output)");
+  add_scenario(parser, options->file, options->overrides);
+  add_json(parser, options->json, "the comparison");
   parser
       .add_option("--pass-ms", options->pass_ms,
                   "Milliseconds that a pass takes at the mean; all times are scaled alike")

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/exported.h"
 #include "sim/read/scenario.h"
 
@@ -46,8 +47,7 @@ Subcommand add_export(Parser& program) {
       "export", "Write a schedule for another program",
       "  pipesim export scenarios/quickstart.yaml schedule=zb-h1 -o zb-h1.csv\n"
       "  pipesim export scenarios/llama3-70b-h100.yaml schedule=1f1b --format megatron -o run.sh");
-  parser.add_option("file", options->file, "Scenario (YAML)").required();
-  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  add_scenario(parser, options->file, options->overrides);
   parser
       .add_option(
           "--format", options->format,
@@ -55,8 +55,8 @@ Subcommand add_export(Parser& program) {
           "megatron: flags of Megatron-LM or of "
           "the zero-bubble fork; megatron-bridge: its fields as YAML; torchtitan: a job file")
       .one_of({kExportFormats.begin(), kExportFormats.end()});
-  parser.add_option("-o,--output", options->output,
-                    "File to write ('-': standard output, where flags go by default)");
+  add_output(parser, options->output,
+             "File to write ('-': standard output, where flags go by default)");
   return {&parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "sim/report/svg/svg.h"
 
 namespace pipesim {
@@ -39,8 +40,7 @@ Subcommand add_gallery(Parser& program) {
   Parser& parser = program.add_command("gallery", "Draw every schedule, on one page",
                                        "  pipesim gallery -o out/gallery\n"
                                        "  pipesim gallery -o docs/reference");
-  parser.add_option("-o,--output", *folder, "Folder for gallery.md and gallery/NAME.svg")
-      .required();
+  add_output(parser, *folder, "Folder for gallery.md and gallery/NAME.svg").required();
   return {&parser, [folder](const CommandLine& line) { return write_gallery(*folder, line); }};
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
 #include "app/progress.h"
 #include "app/tokens.h"
@@ -83,8 +84,7 @@ Subcommand add_goodput(Parser& program) {
       "  pipesim goodput scenarios/llama3-70b-h100.yaml schedule=1f1b --tokens 15T\n"
       "  pipesim goodput scenarios/llama3-70b-h100.yaml schedule=1f1b --tokens 15T "
       "reliability.spare_nodes=2 --price-per-gpu-hour 2.5");
-  parser.add_option("file", command->file, "Scenario (YAML)").required();
-  parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  add_scenario(parser, command->file, command->overrides);
   parser.add_option("--tokens", command->tokens, "Of training in all, such as 15T").required();
   parser.add_option("--runs", command->runs, "Training runs to simulate (default 200)")
       .range(1, 100000);
@@ -94,7 +94,8 @@ Subcommand add_goodput(Parser& program) {
                   "Checkpoints and failures of all runs to simulate at most (default 4e9)")
       .range(1.0, 1e18);
   parser.add_option("--price-per-gpu-hour", command->price, "Adds the price").range(0.0, 1e9);
-  parser.add_option("--json", command->json, "Write all as JSON ('-': standard output)");
+  add_json(parser, command->json, "all");
+  parser.add_threads();
   return {&parser, [command](const CommandLine& line) { return run_goodput(*command, line); }};
 }
 

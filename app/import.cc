@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "sim/anchor/standing.h"
 #include "sim/case/simulate.h"
 #include "sim/core/input_text.h"
@@ -364,8 +365,8 @@ Subcommand add_import(Parser& program) {
       .add_option("--range", options->ranges,
                   "With kineto: KIND=NAME, how ranges of F, B, W or BW are named")
       .one_each();
-  parser.add_option("-o,--output", options->output,
-                    "Write a scenario ('-': standard output); of a run also its passes beside it");
+  add_output(parser, options->output,
+             "Write a scenario ('-': standard output); of a run also its passes beside it");
   return {&parser, [options](const CommandLine& line) { return import_file(*options, line); }};
 }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "app/commands.h"
+#include "app/common_options.h"
+#include "app/memory_limit.h"
 #include "app/orders.h"
 #include "app/progress.h"
 #include "app/temporary.h"
@@ -20,7 +22,6 @@
 #include "sim/interop/torch/csv_writer.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
-#include "sim/read/schedules.h"
 #include "sim/report/compare/orders.h"
 
 namespace pipesim {
@@ -37,14 +38,8 @@ struct ImproveOptions {
 std::optional<Bytes> limit_of(const ImproveOptions& options, const Case& made,
                               const CommandLine& line) {
   if (options.limit.empty()) return std::nullopt;
-  const Location where = line.of_option(options.limit);
-  const auto limit = parse_memory_limit(options.limit, where);
+  const auto limit = activation_limit(options.limit, made, line.of_option(options.limit));
   if (const double* times = std::get_if<double>(&limit)) return *times * unit_of_limit(made);
-  if (!knows_memory(*made.scenario)) {
-    throw InputError(where,
-                     "a limit in bytes needs a memory section that says what F acquires, or "
-                     "a model");
-  }
   return std::get<Bytes>(limit);
 }
 
@@ -204,9 +199,7 @@ void add_arguments(Parser& parser, ImproveOptions& options) {
                   "description (YAML) or a PyTorch schedule CSV; path.to.key=value changes the "
                   "scenario")
       .required();
-  parser.add_option("--memory-limit", options.limit,
-                    "A multiple of p x one microbatch's activation on a device, or bytes such as "
-                    "'40 GiB' (default: what the order itself holds)");
+  add_memory_limit(parser, options.limit, "what the order itself holds");
   parser
       .add_option("--effort", options.refinement.effort,
                   "Passes that refinement evaluates (default 2e7)")
@@ -215,8 +208,8 @@ void add_arguments(Parser& parser, ImproveOptions& options) {
         return passes >= 0 && passes <= 1e12 ? "" : "Value " + text + " not in range [0 - 1e+12]";
       });
   parser.add_option("--seed", options.refinement.seed, "Of refinement (default 1)");
-  parser.add_option("-o,--output", options.output,
-                    "Write the order as PyTorch schedule CSV ('-': standard output)");
+  add_output(parser, options.output,
+             "Write the order as PyTorch schedule CSV ('-': standard output)");
 }
 
 }  // namespace
@@ -234,7 +227,7 @@ Subcommand add_improve(Parser& program) {
 Subcommand add_prove(Parser& program) {
   auto options = std::make_shared<ImproveOptions>();
   Parser& parser = program.add_command(
-      "prove", "The best order of a small placement, proven by CBC, or how far it can be",
+      "prove", "Prove the best order of a small placement by CBC, or bound it",
       "  pipesim prove scenarios/quickstart.yaml zb-h1 parallel.pipeline_model_parallel_size=2 "
       "batch.num_microbatches=3\n"
       "  pipesim prove scenarios/quickstart.yaml 1f1b --memory-limit 2 --effort 1e6");

@@ -1,6 +1,7 @@
 // pipesim list: what a scenario may name.
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <span>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "models/layer_parameters.h"
 #include "models/transformer.h"
 #include "sim/core/text.h"
@@ -41,41 +43,46 @@ void list_options(const Schedule& schedule) {
   for (const OptionSpec& option : schedule.options) std::cout << option_text(option);
 }
 
-void list_schedules() {
-  for (const Schedule* schedule : schedules()) {
-    std::cout << fmt::format("{}{}\n  {}\n  {}\n", schedule->name,
-                             schedule->placement ? ", placement: " + schedule->placement->name : "",
-                             schedule->summary, origin_text(*schedule));
-    if (schedule->max_chunks > 1) {
-      const bool fixed = schedule->min_chunks == schedule->max_chunks;
-      std::cout << fmt::format(
-          "  chunks per device: {}{}\n", schedule->default_chunks,
-          fixed ? ", no other number"
-                : fmt::format(" unless set, {} to {}", schedule->min_chunks, schedule->max_chunks));
-    }
-    std::cout << fmt::format("  bubble: {}\n  in flight on device d: {}\n",
-                             to_text(schedule->claims.bubble), to_text(schedule->claims.peak));
-    for (const VocabularySupport& support : schedule->vocabulary) {
-      std::cout << fmt::format("  vocabulary {}: bubble {}; in flight {}\n",
-                               to_text(support.placement), to_text(support.claims.bubble),
-                               to_text(support.claims.peak));
-    }
-    if (schedule->versions) {
-      const WeightVersions& versions = *schedule->versions;
-      std::cout << fmt::format(
-          "  asynchronous: a step after every {}, versions of weights on 4 devices: {} to {}\n",
-          versions.every_microbatch ? "microbatch" : "iteration", versions.kept(4, 0),
-          versions.kept(4, 3));
-    }
-    if (schedule->runs_on != Runtime::kNone) {
-      std::cout << fmt::format("  runs on: {}\n", to_text(schedule->runs_on));
-    }
-    if (!schedule->left_out_of_plan.empty()) {
-      std::cout << fmt::format("  plan does not try it by itself: {}\n",
-                               schedule->left_out_of_plan);
-    }
-    list_options(*schedule);
+void list_vocabulary(const Schedule& schedule) {
+  for (const VocabularySupport& support : schedule.vocabulary) {
+    std::cout << fmt::format("  vocabulary {}: bubble {}; in flight {}\n",
+                             to_text(support.placement), to_text(support.claims.bubble),
+                             to_text(support.claims.peak));
   }
+}
+
+void show(const Schedule& schedule) {
+  std::cout << fmt::format("{}{}\n  {}\n  {}\n", schedule.name,
+                           schedule.placement ? ", placement: " + schedule.placement->name : "",
+                           schedule.summary, origin_text(schedule));
+  if (schedule.max_chunks > 1) {
+    const bool fixed = schedule.min_chunks == schedule.max_chunks;
+    std::cout << fmt::format(
+        "  chunks per device: {}{}\n", schedule.default_chunks,
+        fixed ? ", no other number"
+              : fmt::format(" unless set, {} to {}", schedule.min_chunks, schedule.max_chunks));
+  }
+  std::cout << fmt::format("  bubble: {}\n  in flight on device d: {}\n",
+                           to_text(schedule.claims.bubble), to_text(schedule.claims.peak));
+  list_vocabulary(schedule);
+  if (schedule.versions) {
+    const WeightVersions& versions = *schedule.versions;
+    std::cout << fmt::format(
+        "  asynchronous: a step after every {}, versions of weights on 4 devices: {} to {}\n",
+        versions.every_microbatch ? "microbatch" : "iteration", versions.kept(4, 0),
+        versions.kept(4, 3));
+  }
+  if (schedule.runs_on != Runtime::kNone) {
+    std::cout << fmt::format("  runs on: {}\n", to_text(schedule.runs_on));
+  }
+  if (!schedule.left_out_of_plan.empty()) {
+    std::cout << fmt::format("  plan does not try it by itself: {}\n", schedule.left_out_of_plan);
+  }
+  list_options(schedule);
+}
+
+void list_schedules() {
+  for (const Schedule* schedule : schedules()) show(*schedule);
   std::cout.flush();
 }
 
@@ -191,9 +198,6 @@ void list_metrics(const std::string& format) {
   std::cout.flush();
 }
 
-const std::string& name_of(const GpuEntry& entry) { return entry.gpu.name; }
-const std::string& name_of(const ClusterEntry& entry) { return entry.hardware.name; }
-
 void show(const GpuEntry& entry) {
   std::cout << fmt::format("{}\n  {}\n", entry.gpu.name, entry.title);
   if (!entry.gpu.like.empty()) {
@@ -202,26 +206,28 @@ void show(const GpuEntry& entry) {
         "{:.0f}% further off\n",
         entry.gpu.like, 100 * entry.gpu.spread);
   }
-  std::cout << sourced_list(entry.numbers) << std::flush;
+  std::cout << sourced_list(entry.numbers);
 }
 
 void show(const ClusterEntry& entry) {
   std::cout << fmt::format("{}\n  {}\n  gpu: {}\n", entry.hardware.name, entry.title,
                            entry.hardware.gpu.name)
-            << sourced_list(entry.numbers) << std::flush;
+            << sourced_list(entry.numbers);
 }
 
-template <class Entry>
-void show_named(std::span<const Entry> entries, const std::string& wanted,
-                const CommandLine& line) {
-  std::vector<std::string> names;
-  for (const Entry& entry : entries) names.push_back(name_of(entry));
-  const auto found = std::ranges::find(names, wanted);
-  if (found == names.end()) {
-    throw InputError(line.where(wanted),
-                     fmt::format("'{}' is not known{}", wanted, suggestion(wanted, names)));
+void show(const Transformer& model) {
+  std::cout << fmt::format("{}\n  {} parameters, {} of them activated by a token\n", model.name,
+                           billions(total_parameters(model)),
+                           billions(total_activated_parameters(model)));
+  for (const auto& [key, value] : catalogue_entry(model.name)) {
+    std::cout << fmt::format("    {}: {}\n", key, value);
   }
-  show(entries[static_cast<size_t>(found - names.begin())]);
+}
+
+void show(const Metric& metric) {
+  std::cout << fmt::format("{}\n  {}\n  in tables: {}\n  unit: {}\n", metric.name,
+                           metric.definition, metric.label,
+                           kMetricUnitNames[static_cast<size_t>(metric.unit)]);
 }
 
 struct ListOptions {
@@ -232,18 +238,91 @@ struct ListOptions {
   std::string format = "text";
 };
 
-void list_hardware(const ListOptions& options, const CommandLine& line) {
-  const HardwareCatalog catalog = read_all_hardware(line.where(line.arguments().size() - 1));
-  const std::span<const GpuEntry> gpus = catalog.gpus;
-  const std::span<const ClusterEntry> clusters = catalog.clusters;
-  if (options.what == "clusters") {
-    options.name.empty() ? list_clusters(clusters) : show_named(clusters, options.name, line);
-  } else {
-    options.name.empty() ? list_gpus(gpus) : show_named(gpus, options.name, line);
+// A name that a scenario or an output may use, of one kind.
+struct ListedEntry {
+  std::string name;
+  std::function<void()> show;
+};
+
+struct ListedKind {
+  const char* name;
+  std::function<std::vector<ListedEntry>(const HardwareCatalog&)> entries;
+  std::function<void(const HardwareCatalog&, const std::string& format)> list;
+};
+
+template <class Range, class Name>
+std::vector<ListedEntry> entries_of(const Range& range, Name name) {
+  std::vector<ListedEntry> entries;
+  for (const auto& each : range) {
+    entries.push_back({std::string(name(each)), [&each] { show(each); }});
   }
+  return entries;
 }
 
-// What a file of GPUs is taken to say.
+std::vector<ListedEntry> schedule_entries() {
+  std::vector<ListedEntry> entries;
+  for (const Schedule* each : schedules()) {
+    entries.push_back({std::string(each->name), [each] { show(*each); }});
+  }
+  return entries;
+}
+
+const std::vector<ListedKind>& kinds() {
+  static const std::vector<ListedKind> kinds{
+      {"schedules", [](const HardwareCatalog&) { return schedule_entries(); },
+       [](const HardwareCatalog&, const std::string& format) {
+         format == "markdown" ? list_schedules_as_page() : list_schedules();
+       }},
+      {"models",
+       [](const HardwareCatalog&) {
+         return entries_of(catalogue_models(), [](const Transformer& each) { return each.name; });
+       },
+       [](const HardwareCatalog&, const std::string&) { list_models(); }},
+      {"gpus",
+       [](const HardwareCatalog& catalog) {
+         return entries_of(catalog.gpus, [](const GpuEntry& each) { return each.gpu.name; });
+       },
+       [](const HardwareCatalog& catalog, const std::string&) { list_gpus(catalog.gpus); }},
+      {"clusters",
+       [](const HardwareCatalog& catalog) {
+         return entries_of(catalog.clusters,
+                           [](const ClusterEntry& each) { return each.hardware.name; });
+       },
+       [](const HardwareCatalog& catalog, const std::string&) { list_clusters(catalog.clusters); }},
+      {"metrics",
+       [](const HardwareCatalog&) {
+         return entries_of(kMetrics, [](const Metric& each) { return each.name; });
+       },
+       [](const HardwareCatalog&, const std::string& format) { list_metrics(format); }}};
+  return kinds;
+}
+
+// The details of `name`, which is of the kind `of`, or of any where that is empty.
+void show_named(const std::string& of, const std::string& name, const HardwareCatalog& catalog,
+                const CommandLine& line) {
+  std::vector<std::string> names;
+  bool found = false;
+  for (const ListedKind& kind : kinds()) {
+    if (of.empty()) names.emplace_back(kind.name);
+    if (!of.empty() && of != kind.name) continue;
+    for (const ListedEntry& entry : kind.entries(catalog)) {
+      names.push_back(entry.name);
+      if (entry.name != name) continue;
+      entry.show();
+      found = true;
+    }
+  }
+  if (found) return;
+  const std::string nearest = nearest_name(name, names);
+  throw InputError(
+      line.where(name),
+      fmt::format("'{}' is not known{}", name,
+                  nearest.empty() ? "; `pipesim list` with schedules, models, gpus, clusters or "
+                                    "metrics prints the names"
+                                  : fmt::format("; did you mean '{}'?", nearest)));
+}
+
+// Prints the reading of a file of GPUs.
 void check_gpus(const ListOptions& options, const CommandLine& line) {
   const auto read = read_gpu_file(options.check, line.where("--check", options.check));
   for (const GpuEntry& entry : read) show(entry);
@@ -253,7 +332,6 @@ void check_gpus(const ListOptions& options, const CommandLine& line) {
 }
 
 void check_options(const ListOptions& options, const CommandLine& line) {
-  const bool hardware = options.what == "gpus" || options.what == "clusters";
   const bool metrics = options.what == "metrics";
   if (options.format == "markdown" && options.what != "schedules" && !metrics) {
     throw InputError(line.where("--format"), "only schedules and metrics are listed as markdown");
@@ -261,31 +339,47 @@ void check_options(const ListOptions& options, const CommandLine& line) {
   if (options.format == "json" && !metrics) {
     throw InputError(line.where("--format"), "only metrics are listed as JSON");
   }
-  if (!options.name.empty() && !hardware) {
-    throw InputError(line.where(options.name), "only gpus and clusters have details to list");
+  if (options.format == "json") {
+    std::cerr << "pipesim: hint: instead of --format json write --json FILE\n";
   }
   if (!options.check.empty() && options.what != "gpus") {
     throw InputError(line.where("--check"),
                      "checks a file of gpus: pipesim list gpus --check FILE");
   }
-  if (!options.json.empty() && options.check.empty()) {
-    throw InputError(line.where("--json"), "writes what --check reads");
+  if (!options.json.empty() && options.check.empty() && !metrics) {
+    throw InputError(line.where("--json"), "writes metrics, or the GPUs that --check reads");
   }
+}
+
+void list_all(const ListedKind& kind, const ListOptions& options, const HardwareCatalog& catalog,
+              const CommandLine& line) {
+  write_outputs({{options.json, line.of_option(options.json),
+                  [](std::ostream& out) { out << metrics_json(); }}});
+  if (options.json != "-") kind.list(catalog, options.format);
 }
 
 int list(const ListOptions& options, const CommandLine& line) {
   check_options(options, line);
-  if (options.what == "schedules") {
-    options.format == "markdown" ? list_schedules_as_page() : list_schedules();
-  } else if (options.what == "models") {
-    list_models();
-  } else if (options.what == "metrics") {
-    list_metrics(options.format);
-  } else if (!options.check.empty()) {
+  if (!options.check.empty()) {
     check_gpus(options, line);
-  } else {
-    list_hardware(options, line);
+    return kDone;
   }
+  const HardwareCatalog catalog = read_all_hardware(line.where(options.what));
+  const auto kind = std::ranges::find(kinds(), options.what, &ListedKind::name);
+  if (kind == kinds().end()) {
+    if (!options.name.empty()) {
+      throw InputError(line.where(options.what),
+                       fmt::format("'{}' is no kind: expected schedules, models, gpus, clusters or "
+                                   "metrics before a name",
+                                   options.what));
+    }
+    show_named("", options.what, catalog, line);
+  } else if (options.name.empty()) {
+    list_all(*kind, options, catalog, line);
+  } else {
+    show_named(kind->name, options.name, catalog, line);
+  }
+  std::cout.flush();
   return kDone;
 }
 
@@ -295,18 +389,17 @@ Subcommand add_list(Parser& program) {
   auto options = std::make_shared<ListOptions>();
   Parser& parser =
       program.add_command("list", "List what a scenario may name, and the metrics of results",
-                          "  pipesim list\n"
-                          "  pipesim list clusters");
-  parser.add_option("what", options->what, "schedules, models, clusters, gpus or metrics")
-      .one_of({"schedules", "models", "clusters", "gpus", "metrics"});
-  parser.add_option("name", options->name, "Of clusters and gpus: one of them, with its sources");
+                          "  pipesim list clusters\n"
+                          "  pipesim list zb-h1");
+  parser.add_option("what", options->what,
+                    "schedules (default), models, clusters, gpus or metrics; or a name of any");
+  parser.add_option("name", options->name, "One of them, with its details and sources");
   parser.add_option("--check", options->check,
-                    "Of gpus: a file of data sheets; prints what it is taken to say");
-  parser.add_option("--json", options->json,
-                    "With --check: the same as JSON ('-': standard output)");
+                    "A file of data sheets of GPUs; prints what it is taken to say");
+  add_json(parser, options->json, "metrics, or the GPUs that --check reads,");
   parser
       .add_option("--format", options->format,
-                  "Text; of schedules and metrics markdown, for a page of docs; of metrics json")
+                  "text, or markdown: schedules or metrics as a page of docs")
       .one_of({"text", "markdown", "json"});
   return {&parser, [options](const CommandLine& line) { return list(*options, line); }};
 }

@@ -1,6 +1,5 @@
 // pipesim: the command line. Everything below throws; here it is printed and becomes an exit code.
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "app/commands.h"
 #include "app/options/manual.h"
 #include "sim/core/text.h"
+#include "sim/core/thread_team.h"
 
 namespace pipesim {
 namespace {
@@ -36,9 +36,6 @@ namespace {
 void check_subcommand(const CommandLine& line, const Parser& program) {
   std::vector<std::string> names;
   for (const auto& command : program.commands()) names.push_back(command->name());
-  if (line.arguments().empty()) {
-    throw InputError(line.where(0), "expected a subcommand" + suggestion("", names));
-  }
   const std::string& given = line.arguments().front();
   if (!given.starts_with("-") && std::ranges::find(names, given) == names.end()) {
     throw InputError(line.where(0),
@@ -85,28 +82,56 @@ std::vector<const char*> without_catalog(const CommandLine& line, int argc,
   return rest;
 }
 
+using AddCommand = Subcommand (*)(Parser&);
+
+struct Group {
+  const char* title;
+  std::vector<AddCommand> commands;
+};
+
+// The commands in the order of --help.
+std::vector<Group> groups() {
+  return {
+      {"Ask",
+       {add_new, add_run, add_plan, add_search, add_improve, add_prove, add_sweep, add_sensitivity,
+        add_goodput, add_execute}},
+      {"Look", {add_show, add_compare, add_report, add_workbench, add_plot, add_gallery, add_list}},
+      {"Exchange", {add_import, add_export, add_schema}},
+      {"Trust", {add_validate, add_reproduce, add_anchor, add_calibrate, add_doctor}}};
+}
+
+// Settings that are common to all commands.
+void apply(const Parser& command) {
+  for (const std::string& hint : command.hints()) std::cerr << "pipesim: hint: " << hint << '\n';
+  if (command.threads()) limit_threads(*command.threads());
+}
+
 int run(const CommandLine& line, int argc, const char* const* argv) {
   Parser program("pipesim", "Simulator of pipeline-parallel training clusters");
   program.add_version(PIPESIM_VERSION);
   program.require_command();
-  program.close_with(
-      "Exit codes: 0 done, 1 a check failed or the request cannot be met, 2 bad input.");
-  const std::array subcommands{
-      add_new(program),    add_run(program),       add_execute(program),     add_sweep(program),
-      add_search(program), add_plan(program),      add_sensitivity(program), add_show(program),
-      add_plot(program),   add_report(program),    add_gallery(program),     add_export(program),
-      add_import(program), add_list(program),      add_validate(program),    add_reproduce(program),
-      add_anchor(program), add_calibrate(program), add_compare(program),     add_improve(program),
-      add_prove(program),  add_goodput(program),   add_workbench(program)};
-  if (!line.arguments().empty() && line.arguments().front() == "document") {
-    return document(line, program);
+  const std::string codes =
+      "Exit codes: 0 done, 1 a check failed or the request cannot be met, 2 bad input.";
+  program.close_with(codes);
+  std::vector<Subcommand> subcommands;
+  for (const Group& group : groups()) {
+    program.begin_group(group.title);
+    for (const AddCommand add : group.commands) subcommands.push_back(add(program));
   }
+  program.close_with("`pipesim COMMAND --help` has a command's options and two examples.\n" +
+                     codes);
+  if (line.arguments().empty()) {
+    std::cout << program.help_page();
+    return kDone;
+  }
+  if (line.arguments().front() == "document") return document(line, program);
   check_subcommand(line, program);
   try {
     if (!program.parse(argc, argv)) return kDone;
   } catch (const OptionError& error) {
     refuse(line, program.chosen_command(), error);
   }
+  apply(program.chosen_command());
   for (const Subcommand& subcommand : subcommands) {
     if (subcommand.parser->chosen()) return subcommand.run(line);
   }

@@ -12,7 +12,6 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
-#include <thread>
 
 #include "app/commands.h"
 #include "app/plan_days.h"
@@ -71,8 +70,8 @@ std::string progress_text(const std::string& cluster, const PlanProgress& progre
 void run_again(ClusterPlan& plan, size_t count, ProgressLine& line) {
   auto& best = plan.result.best;
   line.show(fmt::format("{}: {} again with contention", name_of(plan), count));
-  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  ThreadTeam(static_cast<int>(std::min(count, cores + 1))).run(count, [&](size_t i) {
+  const int cores = available_threads();
+  ThreadTeam(std::min(static_cast<int>(count), cores + 1)).run(count, [&](size_t i) {
     if (!interrupted()) best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
   });
 }
@@ -211,6 +210,13 @@ int run(const PlanCommand& command, const CommandLine& line) {
 }
 
 }  // namespace
+
+ClusterPlan find_layouts(const PlanCommand& command, const CommandLine& line) {
+  PlanAsked asked = read_plan_command(command, line);
+  const Interruptible from_here;
+  search(command, asked, asked.plans.front());
+  return std::move(asked.plans.front());
+}
 
 Subcommand add_plan(Parser& program) {
   auto command = std::make_shared<PlanCommand>();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sstream>
 
+#include "app/common_options.h"
 #include "app/outputs.h"
 #include "app/tokens.h"
 #include "sim/core/text.h"
@@ -364,7 +365,8 @@ void add_question(Parser& parser, PlanCommand& command) {
       .with_binary_units()
       .range(1, 1 << 28);
   parser.add_option("--memory-limit", command.limit,
-                    "Of a GPU, such as '72 GiB' (default: the GPU's memory less memory.margin)");
+                    "Memory of a GPU, such as '72 GiB' (default: the GPU's memory less "
+                    "memory.margin)");
   parser.add_option("settings", command.settings,
                     "path.to.key=value: other scenario keys, as cost.overlap_grad_reduce=true");
 }
@@ -443,8 +445,7 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
       .range(0.0, 1e9);
   parser.add_flag("--exhaustive", command.options.exhaustive,
                   "Run every point, which finds the same");
-  parser.add_option("--threads", command.options.threads, "Default: as the machine has")
-      .range(1, 1024);
+  parser.add_threads();
   std::vector<std::string> frameworks{"frameworks", "any"};
   frameworks.insert(frameworks.end(), kFrameworkNames.begin(), kFrameworkNames.end());
   parser
@@ -473,11 +474,11 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                     "Folder for the fastest layout of each framework as its configuration");
   parser.add_flag("--wide", command.wide,
                   "Print every column, and what became of the points, however wide the terminal");
-  parser.add_option("--json", command.json, "Write all as JSON ('-': standard output)");
-  parser.add_option("--csv", command.csv, "Write the layouts as CSV ('-': standard output)");
-  parser.add_option("--html", command.html, "Write all as one HTML page ('-': standard output)");
-  parser.add_option("-o", command.output,
-                    "Write the fastest as a scenario for `pipesim run` ('-': standard output)");
+  add_json(parser, command.json, "all");
+  add_csv(parser, command.csv, "the layouts");
+  add_html(parser, command.html, "all");
+  add_output(parser, command.output,
+             "Write the fastest as a scenario for `pipesim run` ('-': standard output)");
 }
 
 PlanAsked read_plan_command(const PlanCommand& given, const CommandLine& line) {

@@ -54,6 +54,9 @@ PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line)
 // The options of the search of one of its plans.
 PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan);
 
+// The layouts of the command's first cluster, searched as `pipesim plan` does (plan.cc).
+ClusterPlan find_layouts(const PlanCommand& command, const CommandLine& line);
+
 // What the layouts that were found are held against, as the command asks.
 void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
                      ClusterPlan& plan);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
 #include "app/figure_script.h"
 #include "app/temporary.h"
@@ -285,9 +286,8 @@ Subcommand add_plot(Parser& program) {
                   "Scenarios (YAML) with key=value, JSON documents of pipesim, results.csv or the "
                   "folder of a sweep")
       .required();
-  parser
-      .add_option("-o,--output", command->output,
-                  "The figure: .pdf, .svg or .png (of memory-scaling also .csv: the table)")
+  add_output(parser, command->output,
+             "The figure: .pdf, .svg or .png (of memory-scaling also .csv: the table)")
       .required();
   parser.add_option("--x", command->x, "Column on the x axis, or of a heat map's columns");
   parser.add_option("--y", command->y, "Column on the y axis, or of a heat map's rows");

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
 #include "app/plan_page.h"
 #include "sim/core/data_folder.h"
@@ -57,6 +58,14 @@ SweepFolder read_sweep(const std::string& folder, const Location& where) {
           file(table_path(folder, "failed", stopped)), file(folder + "/sweep.yaml"), stopped};
 }
 
+// In the current folder: "scenarios/mine.yaml" becomes "mine.html", as does a folder "out/mine".
+std::string page_beside(const std::string& input) {
+  const fs::path name = fs::absolute(input).lexically_normal();
+  const bool ends_with_slash = !name.has_filename();
+  const fs::path last = (ends_with_slash ? name.parent_path() : name).filename();
+  return is_folder(input) ? last.string() + ".html" : last.stem().string() + ".html";
+}
+
 // What schedules were refused is added to `refused`.
 HtmlReport collect(const std::vector<std::string>& inputs,
                    const std::vector<std::string>& overrides, const CommandLine& line,
@@ -94,12 +103,14 @@ int report(const ReportOptions& options, const CommandLine& line) {
         line.where(line.arguments().size()),
         "expected a scenario, a document of 'run --json' or 'plan --json', or a sweep's folder");
   }
-  check_writable({options.output}, line);
+  const std::string output = options.output.empty() ? page_beside(inputs.front()) : options.output;
+  check_writable({output}, line);
   std::vector<RefusedSchedule> refused;
   const std::string page =
       collect(inputs, overrides, line, refused).page(data_folder("report"), line.where(0));
-  write_outputs({{options.output, line.of_option(options.output),
-                  [&page](std::ostream& out) { out << page; }}});
+  write_outputs(
+      {{output, line.of_option(options.output), [&page](std::ostream& out) { out << page; }}});
+  if (options.output.empty()) std::cout << "written: " << output << '\n';
   std::cerr << refusals(refused);
   return refused.empty() ? kDone : kFailed;
 }
@@ -110,7 +121,7 @@ Subcommand add_report(Parser& program) {
   auto options = std::make_shared<ReportOptions>();
   Parser& parser =
       program.add_command("report", "Write results as one HTML page that needs nothing else",
-                          "  pipesim report scenarios/quickstart.yaml -o page.html\n"
+                          "  pipesim report scenarios/quickstart.yaml\n"
                           "  pipesim report out/figure1 -o sweep.html");
   parser
       .add_option(
@@ -118,8 +129,8 @@ Subcommand add_report(Parser& program) {
           "Scenarios (YAML), documents of 'run --json', one of 'plan --json', or one folder of a "
           "sweep; path.to.key=value changes the scenarios")
       .required();
-  parser.add_option("-o,--output", options->output, "File to write ('-': standard output)")
-      .required();
+  add_output(parser, options->output,
+             "File to write ('-': standard output; default: INPUT.html in the current folder)");
   return {&parser, [options](const CommandLine& line) { return report(*options, line); }};
 }
 

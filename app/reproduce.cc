@@ -7,15 +7,16 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
 #include "app/figure_script.h"
 #include "app/progress.h"
 #include "app/temporary.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
+#include "sim/core/thread_team.h"
 #include "sim/read/scenario.h"
 #include "sim/report/json/plot_data.h"
 #include "validate/reproduce/reproduction.h"
@@ -134,8 +135,7 @@ int reproduce_figures(const ReproduceCommand& command, const CommandLine& line) 
   }
   const Location where = line.of_option(command.output);
   make_folder(command.output, where);
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  reproduce::Sources sources(data_folder("papers"), data_folder("scenarios"), cores);
+  reproduce::Sources sources(data_folder("papers"), data_folder("scenarios"), available_threads());
   ProgressLine bar;
   std::string shown;
   sources.progress = [&](const std::string& what) { bar.show(shown + what); };
@@ -175,11 +175,12 @@ Subcommand add_reproduce(Parser& program) {
       "  pipesim reproduce vocabulary-parallelism/table5 -o figures --format pdf");
   parser.add_option("name", command->name, "Which figure (when not given all are listed)");
   parser.add_flag("--all", command->all, "Every figure");
-  parser.add_option("-o,--output", command->output,
-                    "Folder for the figure and its CSV; made when it is not there");
+  add_output(parser, command->output,
+             "Folder for the figure and its CSV; made when it is not there");
   parser.add_option("--format", command->format, "Of the figure: pdf, svg or png")
       .one_of({"pdf", "svg", "png"})
       .with_default();
+  parser.add_threads();
   return {&parser,
           [command](const CommandLine& line) { return reproduce_figures(*command, line); }};
 }

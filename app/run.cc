@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
+#include "sim/core/data_folder.h"
 #include "sim/prepare/knife_edge.h"
 #include "sim/read/scenario.h"
+#include "sim/report/html/html.h"
 #include "sim/report/json/json.h"
 #include "sim/report/json/trace.h"
 #include "sim/report/text/picture.h"
@@ -20,13 +23,22 @@ namespace {
 struct RunOptions {
   std::string file;
   std::vector<std::string> overrides;
-  std::string json, csv, memory, trace;
+  std::string json, csv, html, memory, trace;
   bool timings = false;
   bool devices = false;
-  bool no_picture = false;
-  int columns = 120;
+  bool picture = false;
+  bool no_picture = false;  // of an earlier release, and the default now
+  int columns = 100;
   std::string colour = "auto";
 };
+
+std::string page_of(const RunOptions& options, const Comparison& comparison,
+                    const CommandLine& line) {
+  HtmlReport report(PIPESIM_VERSION);
+  report.add(read_report_input(options.file, line.where(options.file)), options.overrides,
+             comparison.answers, comparison.refused);
+  return report.page(data_folder("report"), line.where(0));
+}
 
 std::vector<Output> outputs(const RunOptions& options, const Comparison& comparison,
                             const CommandLine& line) {
@@ -38,6 +50,8 @@ std::vector<Output> outputs(const RunOptions& options, const Comparison& compari
        }},
       {options.csv, line.of_option(options.csv),
        [&](std::ostream& out) { out << comparison_csv(answers); }},
+      {options.html, line.of_option(options.html),
+       [&](std::ostream& out) { out << page_of(options, comparison, line); }},
       {options.memory, line.of_option(options.memory),
        [&](std::ostream& out) { out << memory_csv(answers); }}};
   if (options.trace.empty()) return all;
@@ -62,9 +76,9 @@ void print_for_people(const RunOptions& options, const Comparison& comparison) {
     }
   }
   for (const auto& [made, result, advice] : comparison.answers) {
-    if (options.no_picture && !options.devices) break;
+    if (!options.picture && !options.devices) break;
     std::cout << '\n' << made.label << '\n';
-    if (!options.no_picture) {
+    if (options.picture) {
       std::cout << draw(result, {.columns = options.columns, .colour = coloured(options.colour)});
     }
     if (options.devices) std::cout << device_table(made, result) << critical_path_line(result);
@@ -74,8 +88,8 @@ void print_for_people(const RunOptions& options, const Comparison& comparison) {
 
 // What tables and --csv say follows from sums by device.
 Detail detail_for(const RunOptions& options) {
-  if (options.devices || !options.json.empty()) return Detail::kCauses;
-  const bool drawn = !options.no_picture || !options.memory.empty() || !options.trace.empty();
+  if (options.devices || !options.json.empty() || !options.html.empty()) return Detail::kCauses;
+  const bool drawn = options.picture || !options.memory.empty() || !options.trace.empty();
   return drawn ? Detail::kTimeline : Detail::kNumbers;
 }
 
@@ -85,7 +99,7 @@ int run(const RunOptions& options, const CommandLine& line) {
   if (options.trace == "-" && scenario.schedules.size() > 1) {
     throw InputError(line.where("-"), "several schedules make several traces: name a file");
   }
-  check_writable({options.json, options.csv, options.memory, options.trace}, line);
+  check_writable({options.json, options.csv, options.html, options.memory, options.trace}, line);
   const Comparison comparison = compare(std::move(scenario), detail_for(options));
   // Nothing is written before everything has been simulated.
   const auto files = outputs(options, comparison, line);
@@ -109,21 +123,24 @@ Subcommand add_run(Parser& program) {
   Parser& parser = program.add_command(
       "run", "Simulate the schedules of a scenario",
       "  pipesim run scenarios/quickstart.yaml schedule='[1f1b, zb-h2]' batch.num_microbatches=8\n"
-      "  pipesim run scenarios/llama3-70b-h100.yaml --no-picture --json run.json");
-  parser.add_option("file", options->file, "Scenario (YAML)").required();
-  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  parser.add_option("--json", options->json, "Write the results as JSON ('-': standard output)");
-  parser.add_option("--csv", options->csv, "Write the comparison as CSV ('-': standard output)");
+      "  pipesim run scenarios/llama3-70b-h100.yaml --json run.json --html run.html");
+  add_scenario(parser, options->file, options->overrides);
+  add_json(parser, options->json, "the results");
+  add_csv(parser, options->csv, "the comparison");
+  add_html(parser, options->html, "the results");
   parser.add_option("--memory", options->memory, "Write memory over time per device as CSV");
   parser.add_option("--trace", options->trace,
                     "Write Chrome/Perfetto traces; with several schedules one each, NAME inserted");
   parser.add_flag("--timings", options->timings, "Add wall-clock seconds to the JSON");
   parser.add_flag("--devices", options->devices,
                   "Print idle time by cause, peaks and the critical path");
-  parser.add_flag("--no-picture", options->no_picture, "Leave the pictures out");
+  parser.add_flag("--picture", options->picture, "Draw each schedule: a line per device");
+  parser.retire(parser.add_flag("--no-picture", options->no_picture, ""),
+                "--no-picture is the default now; --picture draws the schedules");
   parser.add_option("--columns", options->columns, "Width of the pictures").range(10, 10000);
   parser.add_option("--color", options->colour, "Colour the pictures: auto, always or never")
       .one_of({"auto", "always", "never"});
+  parser.add_threads();
   return {&parser, [options](const CommandLine& line) { return run(*options, line); }};
 }
 

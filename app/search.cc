@@ -2,6 +2,7 @@
 #include "sim/search/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
@@ -14,6 +15,8 @@
 #include <variant>
 
 #include "app/commands.h"
+#include "app/common_options.h"
+#include "app/memory_limit.h"
 #include "app/orders.h"
 #include "app/progress.h"
 #include "sim/case/microbatch_order.h"
@@ -41,7 +44,7 @@ constexpr int kPoints = 20;  // of a frontier
 struct SearchCommand {
   std::string file;
   std::vector<std::string> overrides;
-  std::optional<std::string> limit;
+  std::string limit;
   bool pareto = false;
   std::optional<int> points;
   std::string schedules;
@@ -206,8 +209,17 @@ std::string offload_text(const Offload& offload, bool by_itself) {
   return fmt::format("{}{}{}}}", text, scope.empty() ? "" : ", ", scope);
 }
 
+// In GiB: rounded up to hundredths, or to the last bit.
+enum class LimitText { kRounded, kExact };
+
+std::string limit_text(Bytes limit, LimitText text) {
+  const double gib = limit / kGiB;
+  return fmt::format("{} GiB", text == LimitText::kExact ? gib : std::ceil(100 * gib) / 100);
+}
+
 // The entry `schedule` that plans what was found, or takes its order from `csv`.
-std::string schedule_text(const Found& found, const std::string& csv, bool in_memory) {
+std::string schedule_text(const Found& found, const std::string& csv, bool in_memory,
+                          LimitText written) {
   const ScheduleChoice& choice = found.choice;
   const Offload offload = choice.offload.value_or(Offload{});
   if (!csv.empty()) {
@@ -227,7 +239,7 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
   if (schedule.memory_limit && found.problem.activation_limit) {
     const Bytes limit = *found.problem.activation_limit;
     const Bytes unit = found.problem.shape.devices * found.problem.device_activation();
-    text += in_memory ? fmt::format(", memory_limit: {} B", limit.value())
+    text += in_memory ? fmt::format(", memory_limit: {}", limit_text(limit, written))
                       : fmt::format(", memory_limit: {}", limit / unit);
   }
   if (recompute_chunks_of(choice) > 0) {
@@ -237,13 +249,20 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
   return text + fmt::format(", offload: {}}}", offload_text(offload, schedule.copies()));
 }
 
+bool plans_the_same(const YamlSource& scenario, const Found& found) {
+  const Case made = prepare_first(read_scenario(scenario));
+  const Evaluation result = evaluate(*make_program(made), made.problem);
+  return result.makespan == found.makespan && result.peak_activation() == found.peak;
+}
+
 // The scenario with what was found in place of its schedules. Without `csv` it is read back, and
-// InfeasibleError where that does not come to the same.
+// InfeasibleError where it plans another program.
 std::string scenario_text(const SearchCommand& command, const CommandLine& line, const Found& found,
-                          const std::string& csv, bool in_memory) {
+                          const std::string& csv, bool in_memory,
+                          LimitText written = LimitText::kRounded) {
   std::vector<Override> overrides = line.overrides(command.overrides);
   const Location where = line.of_option(command.output);
-  overrides.push_back({"schedule", schedule_text(found, csv, in_memory), where});
+  overrides.push_back({"schedule", schedule_text(found, csv, in_memory, written), where});
   overrides.push_back({"offload", "false", where});
   overrides.push_back({"recompute", "none", where});
   if (!found.microbatch_order.empty()) {
@@ -251,15 +270,12 @@ std::string scenario_text(const SearchCommand& command, const CommandLine& line,
   }
   const YamlSource source =
       YamlSource::from_file(command.file, line.where(command.file), std::move(overrides));
-  if (csv.empty()) {
-    const Case made = prepare_first(read_scenario(source));
-    const Evaluation result = evaluate(*make_program(made), made.problem);
-    if (result.makespan != found.makespan || result.peak_activation() != found.peak) {
-      throw InfeasibleError("no scenario says what was found, " + label_of(found.choice) +
-                            ": its split of layers follows the limit");
-    }
+  if (!csv.empty() || plans_the_same(source, found)) return text_of(source);
+  if (written == LimitText::kRounded) {
+    return scenario_text(command, line, found, csv, in_memory, LimitText::kExact);
   }
-  return text_of(source);
+  throw InfeasibleError("no scenario says what was found, " + label_of(found.choice) +
+                        ": its split of layers follows the limit");
 }
 
 bool names_scenario(const std::string& file) {
@@ -397,8 +413,8 @@ void refuse_what_does_not_go_together(const SearchCommand& command, const Comman
     throw InputError(line.of_option(command.output),
                      "a frontier has no single program: leave out -o");
   }
-  if (command.pareto && command.limit) {
-    throw InputError(line.where("--memory-limit", *command.limit),
+  if (command.pareto && !command.limit.empty()) {
+    throw InputError(line.where("--memory-limit", command.limit),
                      "a frontier goes through all limits: leave out --memory-limit or --pareto");
   }
   if (!command.pareto && command.points) {
@@ -407,20 +423,24 @@ void refuse_what_does_not_go_together(const SearchCommand& command, const Comman
   }
 }
 
+// A case is made where there are bytes to take off.
+std::variant<double, Bytes> limit_of(const SearchCommand& command, const CommandLine& line,
+                                     const Scenario& scenario) {
+  if (command.limit.empty()) return 1.0;
+  const Location where = line.where("--memory-limit", command.limit);
+  const auto limit = parse_memory_limit(command.limit, where);
+  if (std::holds_alternative<double>(limit)) return limit;
+  return activation_limit(command.limit, prepare_first(scenario), where);
+}
+
 int run_search(const SearchCommand& command, const CommandLine& line) {
   refuse_what_does_not_go_together(command, line);
   const Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   check_writable({command.output, command.csv}, line);
-  const std::string asked = command.limit.value_or("1");
-  const auto limit = parse_memory_limit(asked, line.where(asked));
+  const auto limit = limit_of(command, line, scenario);
   const bool in_bytes = std::holds_alternative<Bytes>(limit);
   const bool in_memory = knows_memory(scenario);
-  if (in_bytes && !in_memory) {
-    throw InputError(
-        line.where(asked),
-        "a limit in bytes needs a memory section that says what F acquires, or a model");
-  }
   SearchOptions options = command.search;
   options.schedules = schedules_named(command, line, scenario);
   options.refine = !command.no_refinement;
@@ -470,7 +490,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
 Subcommand add_search(Parser& program) {
   auto command = std::make_shared<SearchCommand>();
   Parser& parser = program.add_command(
-      "search", "Find the schedule with the least cost under a limit on activation memory",
+      "search", "Find the fastest schedule within a memory limit",
       "  pipesim search scenarios/quickstart.yaml --memory-limit 0.75 -o best.csv\n"
       "  pipesim search scenarios/quickstart.yaml --pareto --points 5 --no-refinement");
   parser
@@ -480,9 +500,7 @@ Subcommand add_search(Parser& program) {
           "registered ones")
       .required();
   parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
-  parser.add_option("--memory-limit", command->limit,
-                    "A multiple of p x one microbatch's activation on a device (default 1), or "
-                    "bytes such as '40 GiB'");
+  add_memory_limit(parser, command->limit, "1");
   parser.add_flag("--pareto", command->pareto, "The whole frontier of memory against cost");
   parser.add_option("--points", command->points, "Limits of the frontier (default 20)")
       .range(2, 1000);
@@ -517,10 +535,11 @@ Subcommand add_search(Parser& program) {
       .add_option("--max-passes", command->search.max_passes,
                   "Passes that may be planned in all (default 2^30)")
       .range(1.0, 1e15);
-  parser.add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
-  parser.add_option("-o", command->output,
-                    "Write the best program as PyTorch schedule CSV, which `schedule: {csv: FILE}` "
-                    "reads back; where it offloads, a scenario that runs it");
+  parser.add_threads();
+  add_csv(parser, command->csv, "the results");
+  add_output(parser, command->output,
+             "Write the best program as PyTorch schedule CSV, which `schedule: {csv: FILE}` "
+             "reads back; where it offloads, a scenario that runs it");
   return {&parser, [command](const CommandLine& line) { return run_search(*command, line); }};
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
 #include "sim/prepare/knife_edge.h"
 #include "sim/read/scenario.h"
@@ -79,12 +80,12 @@ Subcommand add_sensitivity(Parser& program) {
                           "  pipesim sensitivity scenarios/quickstart.yaml schedule=zb-h1\n"
                           "  pipesim sensitivity scenarios/llama3-70b-h100.yaml schedule=1f1b "
                           "--factor 0.9,1.1 --csv moves.csv");
-  parser.add_option("file", command->file, "Scenario (YAML)").required();
-  parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  add_scenario(parser, command->file, command->overrides);
   parser.add_option("--factor", command->factors,
                     "What every value is multiplied by, with commas between (default 0.5,2)");
-  parser.add_option("--json", command->json, "Write the results as JSON ('-': standard output)");
-  parser.add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
+  add_json(parser, command->json, "the results");
+  add_csv(parser, command->csv, "the results");
+  parser.add_threads();
   return {&parser, [command](const CommandLine& line) { return run_sensitivity(*command, line); }};
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
 #include "sim/case/program.h"
 #include "sim/planning/description.h"
@@ -25,7 +26,7 @@ struct ShowOptions {
   std::string format = "picture";
   std::string output = "-";
   std::string colour = "auto";
-  int columns = 120;
+  int columns = 100;
   bool costs = false;
 };
 
@@ -116,8 +117,7 @@ Subcommand add_show(Parser& program) {
       program.add_command("show", "Show the schedules of a scenario",
                           "  pipesim show scenarios/quickstart.yaml schedule=zb-h1 --columns 90\n"
                           "  pipesim show scenarios/llama3-70b-h100.yaml schedule=zb-v --costs");
-  parser.add_option("file", options->file, "Scenario (YAML)").required();
-  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  add_scenario(parser, options->file, options->overrides);
   const Option format =
       parser
           .add_option("--format", options->format,
@@ -128,9 +128,9 @@ Subcommand add_show(Parser& program) {
       .add_flag("--costs", options->costs,
                 "Instead: what seconds and bytes are made of, with the source of each number")
       .excludes(format);
-  parser.add_option("-o,--output", options->output,
-                    "File to write ('-': standard output); with several schedules an SVG each, "
-                    "NAME inserted");
+  add_output(parser, options->output,
+             "File to write ('-': standard output); with several schedules an SVG each, "
+             "NAME inserted");
   parser.add_option("--columns", options->columns, "Width of the picture").range(10, 10000);
   parser.add_option("--color", options->colour, "Colour the picture: auto, always or never")
       .one_of({"auto", "always", "never"});

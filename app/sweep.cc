@@ -12,8 +12,10 @@
 #include <thread>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/progress.h"
 #include "sim/core/input_text.h"
+#include "sim/core/thread_team.h"
 #include "sim/sweep/build.h"
 #include "sim/sweep/mpi_workers.h"
 #include "sim/sweep/results.h"
@@ -192,10 +194,10 @@ int run_sweep_command(const SweepCommand& command, const CommandLine& line,
   const ReadOnce inputs;
   const Sweep sweep =
       Sweep::read(command.file, line.where(command.file), line.overrides(command.overrides));
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   // The launcher has said how many ranks the cores are for.
-  const int processes = std::min<int>(command.processes.value_or(launched ? 1 : cores),
-                                      static_cast<int>(std::min(sweep.points(), 1U << 16)));
+  const int processes =
+      std::min<int>(command.processes.value_or(launched ? 1 : available_threads()),
+                    static_cast<int>(std::min(sweep.points(), 1U << 16)));
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, ask_to_stop);
   Evaluator evaluate(sweep);
   LocalWorkers local(processes,
@@ -243,13 +245,12 @@ Subcommand add_sweep(Parser& program) {
       "sweep", "Simulate every point of a grid of scenarios; a sweep that was stopped goes on",
       "  pipesim sweep scenarios/paper/pipeoffload_figure1.yaml -o out/figure1\n"
       "  pipesim sweep scenarios/paper/zero_bubble_figure9.yaml -o out/figure9 -j 2");
-  parser.add_option("file", command->file, "Scenario with a section 'sweep' (YAML)").required();
-  parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
-  parser.add_option("-o", command->folder, "Folder of the results; made when it is not there")
+  add_scenario(parser, command->file, command->overrides);
+  add_output(parser, command->folder, "Folder of the results; made when it is not there")
       .required();
-  parser.add_option("-j", command->processes, "Processes (default: as many as cores)")
+  parser.add_option("-j,--threads", command->processes, "Processes (default: as many as cores)")
       .range(1, 4096);
-  parser.add_option("--json", command->json, "Write the points as JSON ('-': standard output)");
+  add_json(parser, command->json, "the points");
   return {&parser, [command](const CommandLine& line) { return run_rank(*command, line); }};
 }
 

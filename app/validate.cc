@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/progress.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
@@ -295,9 +296,8 @@ Subcommand add_validate(Parser& program) {
                     "Which paper (when not given all but search, which takes a minute)");
   parser.add_option("--data", options->data,
                     "Folder with tables of the same format; of 'layouts' and 'memory': a file");
-  parser.add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
-  parser.add_option("-o,--output", options->output,
-                    "Folder for validation.md and validation.svg, of all papers");
+  add_json(parser, options->json, "the cells");
+  add_output(parser, options->output, "Folder for validation.md and validation.svg, of all papers");
   parser.add_option("--residuals", options->residuals,
                     "Of 'runs': write what is simulated beside what was measured as CSV");
   parser.add_option("--schedule-runs", options->schedule_runs,
@@ -308,6 +308,7 @@ Subcommand add_validate(Parser& program) {
       "--anchored", options->anchored,
       "Of 'runs': anchor each on the smallest of its model, GPU, precision and software");
   parser.add_flag("--rows", options->rows, "Of 'runs', 'layouts' and 'memory': print every one");
+  parser.add_threads();
   parser.add_flag("--list", options->list, "List the papers");
   return {&parser, [options](const CommandLine& line) { return validate(*options, line); }};
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/common_options.h"
 #include "app/comparison.h"
 #include "sim/core/data_folder.h"
 #include "sim/read/scenario.h"
@@ -42,10 +43,8 @@ Subcommand add_workbench(Parser& program) {
       "  pipesim workbench scenarios/quickstart.yaml -o bench.html\n"
       "  pipesim workbench scenarios/quickstart.yaml schedule=zb-h1 batch.num_microbatches=8 "
       "-o bench.html");
-  parser.add_option("file", options->file, "Scenario (YAML)").required();
-  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  parser.add_option("-o,--output", options->output, "File to write ('-': standard output)")
-      .required();
+  add_scenario(parser, options->file, options->overrides);
+  add_output(parser, options->output).required();
   return {&parser, [options](const CommandLine& line) { return workbench(*options, line); }};
 }
 

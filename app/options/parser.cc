@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <fmt/format.h>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -20,6 +21,40 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   for (std::string each; std::getline(list, each, ',');) choices.push_back(each);
   return choices;
 }
+
+// Help within 100 columns.
+class Help : public CLI::Formatter {
+ public:
+  Help() { column_width(kNames); }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(Formatter::make_option_desc(option));
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    return fmt::format("  {:<{}}{}\n", command->get_name(), kCommands, command->get_description());
+  }
+
+ private:
+  static constexpr size_t kColumns = 100;
+  static constexpr size_t kNames = 30;
+  static constexpr size_t kCommands = 13;
+
+  // CLI11 indents the lines behind the first.
+  static std::string wrapped(const std::string& text) {
+    std::istringstream words(text);
+    std::string lines;
+    size_t column = 0;
+    for (std::string word; words >> word;) {
+      const bool fits = column + 1 + word.size() <= kColumns - kNames;
+      if (column > 0) lines += fits ? ' ' : '\n';
+      column = column > 0 && fits ? column + 1 + word.size() : word.size();
+      lines += word;
+    }
+    return lines;
+  }
+};
+
+// An option that an earlier release had.
+bool is_retired(const CLI::Option& option) { return option.get_group().empty(); }
 
 }  // namespace
 
@@ -59,7 +94,9 @@ Option Option::with_binary_units() {
 Option Option::with_default() { return Option(*option_->capture_default_str()); }
 
 Parser::Parser(const std::string& name, const std::string& help)
-    : root_(std::make_unique<CLI::App>(help, name)), app_(root_.get()) {}
+    : root_(std::make_unique<CLI::App>(help, name)), app_(root_.get()) {
+  app_->formatter(std::make_shared<Help>());
+}
 
 Parser::Parser(CLI::App& command) : app_(&command) {}
 
@@ -74,15 +111,27 @@ Option Parser::add_flag(const std::string& names, bool& value, const std::string
   return Option(*app_->add_flag(names, value, help));
 }
 
+void Parser::add_threads() {
+  add_option("-j,--threads", threads_, "Threads that work at once (default: as many as cores)")
+      .range(1, 4096);
+}
+
+void Parser::retire(Option option, const std::string& hint) {
+  option.option_->group("")->each([this, hint](const std::string&) { hints_.push_back(hint); });
+}
+
 void Parser::close_with(const std::string& text) { app_->footer(text); }
 
 void Parser::add_version(const std::string& version) {
   app_->set_version_flag("--version", version);
 }
 
+void Parser::begin_group(const std::string& title) { next_group_ = title; }
+
 Parser& Parser::add_command(const std::string& name, const std::string& help,
                             const std::string& examples) {
   CLI::App* command = app_->add_subcommand(name, help);
+  if (!next_group_.empty()) command->group(next_group_);
   if (!examples.empty()) command->footer(command->get_footer() + "\n\nExamples:\n" + examples);
   commands_.emplace_back(new Parser(*command));
   commands_.back()->examples_ = examples;
@@ -90,11 +139,6 @@ Parser& Parser::add_command(const std::string& name, const std::string& help,
 }
 
 void Parser::require_command() { app_->require_subcommand(1); }
-
-void Parser::pass_on() {
-  app_->set_help_flag();
-  app_->prefix_command();
-}
 
 bool Parser::parse(int argc, const char* const* argv) {
   try {
@@ -120,9 +164,14 @@ std::string Parser::name() const { return app_->get_name(); }
 
 std::string Parser::help() const { return app_->get_description(); }
 
+std::string Parser::group() const { return app_->get_group(); }
+
+std::string Parser::help_page() const { return app_->help(); }
+
 std::vector<OptionText> Parser::options() const {
   std::vector<OptionText> options;
   for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    if (is_retired(*option)) continue;
     OptionText& text = options.emplace_back();
     for (const std::string& name : option->get_snames()) text.names.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) text.names.push_back("--" + name);
@@ -153,6 +202,7 @@ template Option Parser::add_option(const std::string&, double&, const std::strin
 template Option Parser::add_option(const std::string&, std::optional<std::string>&,
                                    const std::string&);
 template Option Parser::add_option(const std::string&, std::optional<int>&, const std::string&);
+template Option Parser::add_option(const std::string&, std::optional<long>&, const std::string&);
 template Option Parser::add_option(const std::string&, std::optional<double>&, const std::string&);
 template Option Parser::add_option(const std::string&, std::vector<std::string>&,
                                    const std::string&);

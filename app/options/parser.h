@@ -28,6 +28,7 @@ class OptionError : public std::runtime_error {
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
+  friend class Parser;
 
   Option required();
   Option one_of(const std::vector<std::string>& values);
@@ -67,16 +68,22 @@ class Parser {
   Option add_option(const std::string& names, T& value, const std::string& help);
   Option add_flag(const std::string& names, bool& value, const std::string& help);
 
+  // -j,--threads, which threads() returns.
+  void add_threads();
+  // An option or flag that an earlier release had: read still, and in no help. Where it is given,
+  // hints() has `hint`, a sentence that says what to write now.
+  void retire(Option option, const std::string& hint);
+
   // The last lines of --help, of commands that are added later too.
   void close_with(const std::string& text);
   void add_version(const std::string& version);
 
+  // Commands that are added from here on stand under `title` in --help.
+  void begin_group(const std::string& title);
   // `examples`: two command lines that --help ends with.
   Parser& add_command(const std::string& name, const std::string& help,
                       const std::string& examples = {});
   void require_command();
-  // All arguments, --help too, belong to another program.
-  void pass_on();
 
   // False when the line asked for help or the version, which are printed: nothing is left to do.
   // Throws OptionError.
@@ -86,7 +93,11 @@ class Parser {
   [[nodiscard]] const Parser& chosen_command() const;
 
   [[nodiscard]] std::string name() const;
-  [[nodiscard]] std::string help() const;  // in a line
+  [[nodiscard]] std::string help() const;       // in a line
+  [[nodiscard]] std::string group() const;      // the title that the command stands under
+  [[nodiscard]] std::string help_page() const;  // as --help prints it
+  [[nodiscard]] std::optional<int> threads() const { return threads_; }
+  [[nodiscard]] const std::vector<std::string>& hints() const { return hints_; }
   [[nodiscard]] const std::string& examples() const { return examples_; }
   [[nodiscard]] std::vector<OptionText> options() const;
   [[nodiscard]] std::vector<std::string> option_names() const;  // with their dashes
@@ -98,6 +109,9 @@ class Parser {
   std::unique_ptr<CLI::App> root_;  // commands belong to the root's
   CLI::App* app_;
   std::string examples_;
+  std::string next_group_;
+  std::optional<int> threads_;
+  std::vector<std::string> hints_;
   std::vector<std::unique_ptr<Parser>> commands_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "sim/case/graph_options.h"
 #include "sim/case/host_links.h"
@@ -10,6 +9,7 @@
 #include "sim/case/program.h"
 #include "sim/case/ranks.h"
 #include "sim/core/error.h"
+#include "sim/core/thread_team.h"
 #include "sim/engine/jitter.h"
 #include "sim/engine/lanes.h"
 #include "sim/engine/replay_program.h"
@@ -417,8 +417,7 @@ std::vector<Simulated> simulate_all(std::span<const Case> cases, Reuse& reuse) {
 
 Result simulate(const Case& made, const Engine* engine, Reuse* reuse, Detail detail) {
   if (engine != nullptr) return result_of(made, *engine, reuse, detail);
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return result_of(made, *make_engine(*made.scenario, cores), reuse, detail);
+  return result_of(made, *make_engine(*made.scenario, available_threads()), reuse, detail);
 }
 
 }  // namespace pipesim

@@ -16,6 +16,8 @@
 namespace pipesim {
 namespace {
 
+std::atomic<int> most_threads = 0;  // 0: not limited
+
 std::unique_ptr<boost::asio::thread_pool> pool_of(std::size_t threads) {
   try {
     return std::make_unique<boost::asio::thread_pool>(threads);
@@ -26,10 +28,15 @@ std::unique_ptr<boost::asio::thread_pool> pool_of(std::size_t threads) {
 
 }  // namespace
 
+int available_threads() {
+  if (const int most = most_threads; most > 0) return most;
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+void limit_threads(int most) { most_threads = most; }
+
 ThreadTeam::ThreadTeam(int threads)
-    : helpers_((threads > 0 ? static_cast<unsigned>(threads)
-                            : std::max(1U, std::thread::hardware_concurrency())) -
-               1),
+    : helpers_(static_cast<unsigned>(threads > 0 ? threads : available_threads()) - 1),
       pool_(pool_of(helpers_)) {}
 
 ThreadTeam::~ThreadTeam() = default;

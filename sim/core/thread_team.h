@@ -12,9 +12,14 @@ class thread_pool;
 
 namespace pipesim {
 
+// Threads that may work at once: as many as the machine has cores, unless limited.
+int available_threads();
+// The process uses no more than `most` from here on; at least 1. Results do not depend on it.
+void limit_threads(int most);
+
 class ThreadTeam {
  public:
-  // Of so many threads, the caller's included; 0: of as many as the machine has cores.
+  // Of so many threads, the caller's included; 0: of available_threads().
   // InfeasibleError where the system starts none.
   explicit ThreadTeam(int threads = 0);
   ~ThreadTeam();

@@ -37,9 +37,6 @@ struct Node {
   }
 };
 
-// Bytes to the last one: the limit decides what a schedule plans.
-std::string exact(Bytes bytes) { return fmt::format("{} B", bytes.value()); }
-
 std::string schedule_text(const PlanQuestion& question, const PlanPoint& point) {
   std::string text = fmt::format("{{name: {}", point.schedule->name);
   if (point.schedule->placement) {
@@ -49,7 +46,7 @@ std::string schedule_text(const PlanQuestion& question, const PlanPoint& point) 
     text += fmt::format(", virtual_pipeline_model_parallel_size: {}", point.chunks);
   }
   if (point.schedule->memory_limit) {
-    text += fmt::format(", memory_limit: {{total: {}}}", exact(question.surely_within()));
+    text += fmt::format(", memory_limit: {{total: {} GiB}}", question.schedule_limit_gib());
   }
   return fmt::format("{}}}", text);
 }
@@ -131,7 +128,6 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
   }
   if (point.offload) root.set("offload", "true");
   add_sharding(question, point, root);
-  root.set("memory.capacity", exact(question.limit()));
   std::string text = fmt::format(
       "# Planned for {} GPUs: {} an iteration{}, {} at most on a GPU.\n", question.gpus,
       human(planned.iteration),

@@ -1,6 +1,7 @@
 #include "sim/layouts/space.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -281,6 +282,10 @@ PlanExchange exchange_of(const PlanQuestion& question, const PlanPoint& point) {
   return point.exchange.value_or(PlanExchange{context.exchange, context.hierarchy});
 }
 
+double PlanQuestion::schedule_limit_gib() const {
+  return std::floor(100 * (surely_within() / kGiB)) / 100;
+}
+
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
   Scenario scenario = question.base;
   ScheduleChoice choice;
@@ -289,7 +294,8 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   choice.chunks = point.chunks;
   choice.recompute = Recompute{.granularity = point.recompute};
   if (point.offload) choice.offload = scenario.offload = Offload{};
-  if (point.schedule->memory_limit) choice.memory_limit = TotalLimit{question.surely_within()};
+  if (point.schedule->memory_limit)
+    choice.memory_limit = TotalLimit{question.schedule_limit_gib() * kGiB};
   scenario.schedules = {std::move(choice)};
   scenario.parallel = {.pipeline = point.pipeline,
                        .tensor = point.tensor,

@@ -80,6 +80,9 @@ struct PlanQuestion {
   // Below these peaks a layout fits, and may fit.
   [[nodiscard]] Bytes surely_within() const { return (1 / base.modelled->band.high) * limit(); }
   [[nodiscard]] Bytes may_be_within() const { return (1 / base.modelled->band.low) * limit(); }
+  // The limit that schedules plan for: surely_within in whole hundredths of a GiB, which a scenario
+  // states to the last bit.
+  [[nodiscard]] double schedule_limit_gib() const;
 };
 
 struct PlanPoint {

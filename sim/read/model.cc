@@ -260,6 +260,16 @@ const std::vector<Transformer>& catalogue_models() {
   return kModels;
 }
 
+std::vector<std::pair<std::string, std::string>> catalogue_entry(const std::string& name) {
+  std::vector<std::pair<std::string, std::string>> keys;
+  const YamlSource source = catalogue_source();
+  for (const auto& [model, shape] : source.root().entries()) {
+    if (model != name) continue;
+    for (const auto& [key, value] : shape.entries()) keys.emplace_back(key, value.one_line());
+  }
+  return keys;
+}
+
 Transformer find_model(const std::string& name, const Location& asked) {
   const auto& models = catalogue_models();
   const auto found = std::ranges::find(models, name, &Transformer::name);

@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/transformer.h"
@@ -33,6 +34,9 @@ Transformer read_hf_config_file(const std::string& path, const Location& asked,
 
 // The shipped catalogue, in its order: read with the first call.
 const std::vector<Transformer>& catalogue_models();
+// The keys of a catalogue model as its entry has them, each with a value in one line of YAML.
+// Requires a name of the catalogue.
+std::vector<std::pair<std::string, std::string>> catalogue_entry(const std::string& name);
 // InputError at `asked`, with the nearest name, when there is none.
 Transformer find_model(const std::string& name, const Location& asked);
 // The same, of a catalogue's text.

@@ -2,6 +2,7 @@
 #include "tests/app/command.h"
 
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -109,8 +110,8 @@ TEST_F(Command, MisspeltWordsGetTheNearestName) {
        {Slip{"rnu x.yaml", "did you mean 'run'?"},
         Slip{"run x.yaml --jsno o", "did you mean '--json'?"},
         Slip{"validate zero_buble", "did you mean 'zero_bubble'?"},
-        Slip{"show x.yaml --format txt", "--format"}, Slip{"", "expected a subcommand"},
-        Slip{"run", "file is required"}, Slip{"run x.yaml --columns 3", "--columns"},
+        Slip{"show x.yaml --format txt", "--format"}, Slip{"run", "file is required"},
+        Slip{"run x.yaml --columns 3", "--columns"},
         Slip{"export x.yaml", "--output is required"}}) {
     const Outcome outcome = run(slip.arguments);
     EXPECT_EQ(outcome.code, 2) << slip.arguments;
@@ -176,6 +177,7 @@ TEST_F(Command, ListsHardwareAsTablesAndOneWithTheSourceOfEveryGroup) {
   const Outcome cluster = run("list clusters dgx-h100");
   EXPECT_NE(cluster.output.find("dgx-h100\n"), std::string::npos);
   EXPECT_NE(cluster.output.find("    network.bandwidth: 400 Gbps\n"), std::string::npos);
+  EXPECT_NE(run("list gpu").output.find("did you mean 'gpus'?"), std::string::npos);
   EXPECT_EQ(run("list gpu").code, 2);
   const Outcome near = run("list gpus h100-sx");
   EXPECT_EQ(near.code, 2);
@@ -227,6 +229,70 @@ TEST_F(Command, ListAndHelpAnswer) {
   EXPECT_EQ(run("--help").code, 0);
   EXPECT_EQ(run("run --help").code, 0);
   EXPECT_EQ(run("--version").code, 0);
+}
+
+TEST_F(Command, ListPrintsTheDetailsOfAnyName) {
+  struct Named {
+    const char* kind;
+    const char* name;
+    const char* expected;
+  };
+  for (const Named& each : {Named{"schedules", "zb-h1", "  in flight on device d: "},
+                            Named{"models", "llama3-70b", "    hidden_size: 8192\n"},
+                            Named{"gpus", "h100-sxm", "    peak.bf16: 989 TFLOP/s\n"},
+                            Named{"clusters", "dgx-h100", "  gpu: h100-sxm\n"},
+                            Named{"metrics", "bubble_rate", "  in tables: bubble rate\n"}}) {
+    const Outcome alone = run(std::string("list ") + each.name);
+    EXPECT_EQ(alone.code, 0) << alone.output;
+    EXPECT_TRUE(alone.output.starts_with(std::string(each.name) + "\n")) << alone.output;
+    EXPECT_NE(alone.output.find(each.expected), std::string::npos) << alone.output;
+    const Outcome of_kind = run(fmt::format("list {} {}", each.kind, each.name));
+    EXPECT_EQ(of_kind.output, alone.output);
+  }
+  const Outcome wrong = run("list gpus llama3-70b");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(run("list zb-h9").output.find("did you mean 'zb-h1'?"), std::string::npos);
+}
+
+TEST_F(Command, RunPrintsATableWithin100ColumnsAndAPictureWhereAsked) {
+  const std::string scenario =
+      std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml schedule=1f1b";
+  const Outcome table = run("run " + scenario);
+  EXPECT_EQ(table.code, 0) << table.output;
+  std::istringstream lines(table.output);
+  std::string header;
+  std::getline(lines, header);
+  EXPECT_LE(header.size(), 100U) << header;
+  EXPECT_EQ(header.find("bubble"), header.rfind("bubble")) << header;
+  EXPECT_EQ(table.output.find("device 0"), std::string::npos) << table.output;
+  EXPECT_NE(run("run " + scenario + " --picture").output.find("device 0"), std::string::npos);
+  const Outcome former = run("run " + scenario + " --no-picture");
+  EXPECT_EQ(former.output,
+            "pipesim: hint: --no-picture is the default now; --picture draws the schedules\n" +
+                table.output);
+}
+
+TEST_F(Command, DoctorNamesWhatIsThereAndWhatIsMissing) {
+  const Outcome text = run("doctor --json doctor.json");
+  EXPECT_EQ(text.code, 0) << text.output;
+  const auto document = nlohmann::json::parse(read("doctor.json"));
+  for (const auto& part : document["parts"]) {
+    EXPECT_NE(text.output.find(part["name"].get<std::string>()), std::string::npos);
+    EXPECT_FALSE(part["gives"].get<std::string>().empty());
+    EXPECT_TRUE(part["needed"] || !part["install"].get<std::string>().empty()) << part;
+    EXPECT_TRUE(!part["needed"] || part["found"].is_string()) << part;
+  }
+  const Outcome without = shell("PIPESIM_DATA=nowhere " PIPESIM_EXECUTABLE " doctor");
+  EXPECT_EQ(without.code, 1) << without.output;
+  EXPECT_NE(without.output.find("PIPESIM_DATA"), std::string::npos) << without.output;
+}
+
+TEST_F(Command, AnswersTheSameOnAnyNumberOfThreads) {
+  const std::string jitter = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/what-if/jitter.yaml";
+  const Outcome one = run("run " + jitter + " -j 1");
+  EXPECT_EQ(one.code, 0) << one.output;
+  EXPECT_EQ(one.output, run("run " + jitter + " --threads 3").output);
+  EXPECT_EQ(run("run " + jitter + " -j 0").code, 2);
 }
 
 TEST_F(Command, ValidateComparesEveryCell) {

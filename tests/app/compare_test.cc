@@ -45,7 +45,7 @@ TEST_F(Compare, SaysHowFarOffTheDifferenceMayBe) {
   EXPECT_TRUE(says(two, " measured pairs of schedules: B takes ")) << two.output;
   const Outcome equal = run("compare modelled.yaml modelled.yaml schedule=1f1b");
   EXPECT_TRUE(says(equal, "which does not tell them apart.")) << equal.output;
-  const Outcome json = run("compare modelled.yaml --format json");
+  const Outcome json = run("compare modelled.yaml --json -");
   EXPECT_TRUE(says(json, "\"b_over_a\"")) << json.output;
   ASSERT_EQ(shell("sed 's/llama3-8b/llama2-7b/' modelled.yaml > other.yaml").code, 0);
   const Outcome models = run("compare modelled.yaml other.yaml schedule=1f1b");
@@ -73,11 +73,22 @@ TEST_F(Compare, TakesDescriptions) {
 }
 
 TEST_F(Compare, WritesEveryFormatTheSameTwice) {
-  for (const std::string format : {"text", "json", "svg", "html"}) {
-    const std::string line = "compare " + quickstart_ + " 1f1b zb-v --format " + format;
-    ASSERT_EQ(run(line + " -o one." + format).code, 0) << format;
-    EXPECT_EQ(run(line).output, read("one." + format)) << format;
+  const std::string line = "compare " + quickstart_ + " 1f1b zb-v";
+  const Outcome text = run(line + " --json one.json --svg one.svg --html one.html");
+  ASSERT_EQ(text.code, 0) << text.output;
+  for (const std::string format : {"json", "svg", "html"}) {
+    EXPECT_EQ(run(line + " --" + format + " -").output, read("one." + format)) << format;
   }
+  ASSERT_EQ(run(line + " -o one.text").code, 0);
+  EXPECT_EQ(text.output, read("one.text"));
+}
+
+TEST_F(Compare, TakesTheOptionsOfTheReleaseBeforeWithAHint) {
+  const std::string line = "compare " + quickstart_ + " 1f1b zb-v";
+  const Outcome former = run(line + " --format json -o former.json");
+  EXPECT_EQ(former.code, 0) << former.output;
+  EXPECT_TRUE(says(former, "hint: instead of --format")) << former.output;
+  EXPECT_EQ(read("former.json"), run(line + " --json -").output);
 }
 
 TEST_F(Compare, RefusesWhatIsNoPairOfOrders) {

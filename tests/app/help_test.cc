@@ -1,5 +1,6 @@
 // What --help says: its examples run, and the man page and completion have every command.
 #include <filesystem>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sstream>
 #include <vector>
@@ -16,13 +17,13 @@ class Help : public testing::Command {
  protected:
   Help() { fs::create_symlink(fs::path(PIPESIM_SOURCE_DIR) / "scenarios", folder_ / "scenarios"); }
 
-  // The commands in the order of `pipesim --help`.
+  // The commands in the order of `pipesim --help`, where they stand in groups.
   [[nodiscard]] std::vector<std::string> commands() const {
     std::istringstream help(run("--help").output);
     std::vector<std::string> names;
     bool listed = false;
     for (std::string line; std::getline(help, line);) {
-      if (line.starts_with("Subcommands:")) listed = true;
+      if (line == "Ask:") listed = true;
       if (!listed || !line.starts_with("  ") || line[2] == ' ') continue;
       names.push_back(line.substr(2, line.find(' ', 2) - 2));
     }
@@ -45,7 +46,7 @@ class Help : public testing::Command {
 TEST_F(Help, EndsWithTwoExamplesThatRun) {
   ASSERT_GE(commands().size(), 15U);
   for (const std::string& command : commands()) {
-    if (command == "calibrate") continue;  // its help is that of pipesim-calibrate, where CUDA is
+    if (command == "calibrate") continue;  // needs CUDA, or minutes of a core
     const bool long_one = command == "plan" || command == "validate" || command == "reproduce";
     if (testing::kSanitized && long_one) continue;  // minutes
     const auto lines = examples(command);
@@ -55,6 +56,47 @@ TEST_F(Help, EndsWithTwoExamplesThatRun) {
       const testing::Outcome outcome = run(line.substr(std::string("pipesim ").size()));
       const bool lacks_matplotlib = outcome.output.find("with matplotlib") != std::string::npos;
       EXPECT_EQ(outcome.code, lacks_matplotlib ? 1 : 0) << line << '\n' << outcome.output;
+    }
+  }
+}
+
+TEST_F(Help, IsPrintedWithoutACommand) {
+  const testing::Outcome alone = run("");
+  EXPECT_EQ(alone.code, 0);
+  EXPECT_EQ(alone.output, run("--help").output);
+  for (const char* group : {"\nAsk:\n", "\nLook:\n", "\nExchange:\n", "\nTrust:\n"}) {
+    EXPECT_NE(alone.output.find(group), std::string::npos) << group;
+  }
+}
+
+TEST_F(Help, StaysWithin100Columns) {
+  std::vector<std::string> all = commands();
+  all.emplace_back();
+  for (const std::string& command : all) {
+    std::istringstream help(run(command + " --help").output);
+    bool examples = false;  // command lines are as long as they are
+    for (std::string line; std::getline(help, line);) {
+      examples = examples || line == "Examples:";
+      EXPECT_TRUE(examples || line.size() <= 100) << command << ": " << line;
+    }
+  }
+}
+
+// A common option is spelled and described alike by every command that has it.
+TEST_F(Help, HasCommonOptionsInOneSpelling) {
+  struct Common {
+    const char* option;
+    const char* spelled;
+  };
+  for (const std::string& command : commands()) {
+    const std::string help = run(command + " --help").output;
+    for (const Common& each : {Common{"-o", "  -o,--output "}, Common{"-j", "  -j,--threads "},
+                               Common{"--json", "  --json TEXT "}, Common{"--csv", "  --csv TEXT "},
+                               Common{"--html", "  --html TEXT "}}) {
+      if (help.find(fmt::format("\n  {}", each.option)) == std::string::npos) continue;
+      EXPECT_NE(help.find(fmt::format("\n{}", each.spelled)), std::string::npos)
+          << command << ' ' << each.option << '\n'
+          << help;
     }
   }
 }

@@ -38,7 +38,7 @@ TEST_F(Import, OfACsvMakesAScenarioThatRunsAndKeepsWhatTheFileSays) {
         "# beside `csv` in a scenario: `offload: {bandwidth: alone}`\n"
         "0F0,0OUT0,0F1,0IN0,0B1,0B0\n");
   EXPECT_EQ(run("import s.csv -o s.yaml").code, 0);
-  const testing::Outcome ran = run("run s.yaml --no-picture");
+  const testing::Outcome ran = run("run s.yaml");
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_TRUE(read("s.yaml").starts_with("# beside `csv` in a scenario")) << read("s.yaml");
 }
@@ -63,7 +63,7 @@ TEST_F(Import, OfPassesComparesTheRunAndMakesAScenario) {
   EXPECT_NE(told.output.find("each pass      120.000 ms  +0.00%"), std::string::npos)
       << told.output;
   EXPECT_EQ(run("import passes.csv --format passes -o run.yaml").code, 0);
-  const testing::Outcome other = run("run run.yaml schedule=zb-h1 --no-picture --csv -");
+  const testing::Outcome other = run("run run.yaml schedule=zb-h1 --csv -");
   EXPECT_EQ(other.code, 0) << other.output;
   EXPECT_EQ(run("import passes.csv --format passes -o -").code, 2);
 }
@@ -108,7 +108,7 @@ TEST_F(Import, OfMegatronsArgumentsStandsBesideALog) {
   EXPECT_NE(outside.output.find("than the band of"), std::string::npos) << outside.output;
   EXPECT_NE(told.output.find("than the band of"), std::string::npos) << told.output;
   EXPECT_EQ(run("anchor run.yaml --log run.log --accept -o anchor.yaml").code, 0);
-  EXPECT_EQ(run("run run.yaml --no-picture").code, 0);
+  EXPECT_EQ(run("run run.yaml").code, 0);
   write("empty.log", "nothing\n");
   EXPECT_EQ(run("import run.sh --format megatron --cluster dgx-h100 --log empty.log").code, 2);
   EXPECT_EQ(run("import run.sh odd --format megatron").code, 2);
@@ -124,7 +124,7 @@ TEST_F(Import, OfOtherFrameworksTakesSettingsBesideTheFile) {
   EXPECT_EQ(
       run("import job.toml world_size=64 --format torchtitan --cluster dgx-h100 -o t.yaml").code,
       0);
-  EXPECT_EQ(run("run t.yaml --no-picture").code, 0);
+  EXPECT_EQ(run("run t.yaml").code, 0);
   write("ds.json",
         "{\"train_micro_batch_size_per_gpu\": 1, \"gradient_accumulation_steps\": 8, \"bf16\": "
         "{\"enabled\": true}}");
@@ -133,7 +133,7 @@ TEST_F(Import, OfOtherFrameworksTakesSettingsBesideTheFile) {
                 "--format deepspeed --cluster dgx-h100 -o d.yaml")
                 .code,
             0);
-  EXPECT_EQ(run("run d.yaml --no-picture").code, 0);
+  EXPECT_EQ(run("run d.yaml").code, 0);
   write("bad.json", "{\"a\": }");
   EXPECT_NE(run("import bad.json --format deepspeed").output.find("bad.json:1:7"),
             std::string::npos);

@@ -29,7 +29,7 @@ TEST_F(Improve, WritesAnOrderThatRunsAsItSays) {
   EXPECT_TRUE(has(improved, "held by memory: device 0")) << improved.output;
   const size_t at = improved.output.find("improved: iteration ") + 20;
   const std::string seconds = improved.output.substr(at, improved.output.find(',', at) - at);
-  const Outcome runs = run("run " + quickstart_ + " 'schedule={csv: better.csv}' --no-picture");
+  const Outcome runs = run("run " + quickstart_ + " 'schedule={csv: better.csv}'");
   EXPECT_TRUE(has(runs, seconds)) << runs.output;
   EXPECT_EQ(run("improve " + quickstart_ + " 1f1b --effort 1e6 -o -").output, read("better.csv"));
 }
@@ -52,7 +52,7 @@ TEST_F(Improve, OrdersOfUnequalMicrobatchesRunAsTheySay) {
                                 " --effort 1e6 -o found.csv");
       ASSERT_EQ(found.code, 0) << found.output;
       const std::string given = "batch.order=" + field(found.output, "stand by batch.order=", '\n');
-      const Outcome ran = run("run " + of + given + " 'schedule={csv: found.csv}' --no-picture");
+      const Outcome ran = run("run " + of + given + " 'schedule={csv: found.csv}'");
       ASSERT_EQ(ran.code, 0) << ran.output;
       const std::string milliseconds = field(ran.output, "found.csv  ", ' ') + " ms";
       EXPECT_TRUE(has(found, (command == "search" ? "  " : "improved: iteration ") + milliseconds))
@@ -85,7 +85,7 @@ TEST_F(Improve, ProvesSmallOrdersAndSaysWhyTheSearchEnded) {
   EXPECT_TRUE(has(proven, "CBC excludes every order that is 1.000 us faster")) << proven.output;
   const Outcome runs = run("run " + quickstart_ +
                            " 'schedule={csv: best.csv}' parallel.pipeline_model_parallel_size=3 "
-                           "batch.num_microbatches=4 --no-picture");
+                           "batch.num_microbatches=4");
   EXPECT_TRUE(has(runs, "289.075 ms")) << runs.output;
   const Outcome large = run("prove " + quickstart_ +
                             " 1f1b --memory-limit 0.75 --effort 1e5 "
@@ -105,7 +105,7 @@ TEST_F(Improve, BoundsFusedBackwardsByTheirOwnSeconds) {
   EXPECT_TRUE(has(proven, "1f1b itself: makespan 2.253 s, with fused backwards")) << proven.output;
   std::string apart = fused;
   apart.replace(apart.find(" 1f1b "), 6, " 'schedule={csv: apart.csv}' ");
-  const Outcome runs = run("run " + apart + " --no-picture --csv -");
+  const Outcome runs = run("run " + apart + " --csv -");
   EXPECT_TRUE(has(runs, ",2.2908")) << runs.output;
   const Outcome kept = run("improve " + fused + " --effort 1e5");
   EXPECT_TRUE(has(kept, "has a makespan below 2.129 s; this one has 2.253 s")) << kept.output;

@@ -44,7 +44,7 @@ class Metrics : public testing::Command {
  protected:
   void SetUp() override {
     Command::SetUp();
-    for (const json& each : json::parse(run("list metrics --format json").output)) {
+    for (const json& each : json::parse(run("list metrics --json -").output)) {
       units_[each.at("name")] = each.at("unit");
       labels_.insert(each.at("label"));
     }
@@ -121,7 +121,7 @@ TEST_F(Metrics, SayTheirUnitInTheirNames) {
 
 TEST_F(Metrics, AreAllThatOutputsName) {
   const std::string small = quickstart_ + " batch.num_microbatches=8";
-  ASSERT_EQ(run("run " + small + " --no-picture --csv run.csv --json run.json").code, 0);
+  ASSERT_EQ(run("run " + small + " --csv run.csv --json run.json").code, 0);
   expect_csv("run.csv");
   const json results = json::parse(read("run.json"))["results"];
   for (const json& result : results) expect_json(result, "run.json");
@@ -133,8 +133,7 @@ TEST_F(Metrics, AreAllThatOutputsName) {
   const json moves = json::parse(read("moves.json"))["sensitivity"][0];
   expect_json(moves["base"], "moves.json");
   expect_json(moves["effects"][0]["outcome"], "moves.json");
-  ASSERT_EQ(
-      run("compare " + small + " 'schedule=[1f1b, zb-h1]' --format json -o compare.json").code, 0);
+  ASSERT_EQ(run("compare " + small + " 'schedule=[1f1b, zb-h1]' --json compare.json").code, 0);
   expect_json(json::parse(read("compare.json"))["a"], "compare.json");
 }
 

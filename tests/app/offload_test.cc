@@ -32,7 +32,7 @@ class OffloadCommand : public Command {
 };
 
 TEST_F(OffloadCommand, RunNamesWhatIsOffloadedAndWhyAndWhatTheHostKeeps) {
-  const Outcome outcome = run("run s.yaml --no-picture --devices --json out.json");
+  const Outcome outcome = run("run s.yaml --devices --json out.json");
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const char* part : {"gis-h (offload)", "offload auto: 2 of 2 chunks at no cost in time",
                            "on the host of a node", "on the host\n"}) {
@@ -48,7 +48,7 @@ TEST_F(OffloadCommand, RunNamesWhatIsOffloadedAndWhyAndWhatTheHostKeeps) {
 
 TEST_F(OffloadCommand, RunFailsWhereAHostIsTooSmallAndNamesWhatWouldFit) {
   const Outcome outcome =
-      run("run s.yaml --no-picture schedule='{name: gis-h, offload: true}' cluster.host.memory='1 "
+      run("run s.yaml schedule='{name: gis-h, offload: true}' cluster.host.memory='1 "
           "GiB'");
   EXPECT_EQ(outcome.code, 1) << outcome.output;
   EXPECT_NE(outcome.output.find("does not fit in its 1.00 GiB; nearest that fits: no offload"),
@@ -77,7 +77,7 @@ TEST_F(OffloadCommand, SearchOffersOnlyWhatTheHostHasRoomFor) {
   ASSERT_EQ(free.code, 0) << free.output;
   EXPECT_NE(free.output.find("chosen: dualpipev (offload)"), std::string::npos) << free.output;
   const std::string full = "cluster.host.memory='9 GiB'";
-  EXPECT_EQ(run("run found.yaml --no-picture " + full).code, 1) << "what is found without it";
+  EXPECT_EQ(run("run found.yaml " + full).code, 1) << "what is found without it";
 
   const Outcome limited = run(search + full + " -o found.yaml");
   ASSERT_EQ(limited.code, 0) << limited.output;
@@ -87,7 +87,7 @@ TEST_F(OffloadCommand, SearchOffersOnlyWhatTheHostHasRoomFor) {
         "no room on the host: dualpipev (offload) would take 381.000 ms, but 16.00 GiB"}) {
     EXPECT_NE(limited.output.find(part), std::string::npos) << part << '\n' << limited.output;
   }
-  const Outcome again = run("run found.yaml --no-picture");
+  const Outcome again = run("run found.yaml");
   EXPECT_EQ(again.code, 0) << again.output;
 
   // Nothing that keeps all fits.
@@ -107,7 +107,7 @@ TEST_F(OffloadCommand, SearchWritesAScenarioOfADescriptionWithCopies) {
           "--offload -o found.yaml");
   ASSERT_EQ(found.code, 0) << found.output;
   EXPECT_NE(found.output.find("chosen: c.yaml, "), std::string::npos) << found.output;
-  EXPECT_EQ(run("run found.yaml --no-picture").code, 0) << read("found.yaml");
+  EXPECT_EQ(run("run found.yaml").code, 0) << read("found.yaml");
   const Outcome block = run("show s.yaml schedule='{file: c.yaml}' --format block");
   EXPECT_NE(block.output.find("in flight: with what waits on the host (copies)\n"),
             std::string::npos)
@@ -143,7 +143,7 @@ TEST_F(OffloadCommand, SearchWritesAScenarioThatRunsWhatItFound) {
     const Outcome outcome = run("search s.yaml " + arguments + " -o found.yaml --csv out.csv");
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_NE(outcome.output.find(chosen), std::string::npos) << outcome.output;
-    const Outcome again = run("run found.yaml --no-picture --json found.json");
+    const Outcome again = run("run found.yaml --json found.json");
     ASSERT_EQ(again.code, 0) << again.output << read("found.yaml");
     const auto result = nlohmann::json::parse(read("found.json"))["results"][0];
     std::istringstream row(read("out.csv").substr(read("out.csv").find('\n') + 1));

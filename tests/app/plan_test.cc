@@ -21,7 +21,7 @@ class PlanCommand : public testing::Command {
 TEST_F(PlanCommand, WritesAScenarioThatRunsAsPlanned) {
   const Outcome planned = run(plan_ + "-o best.yaml --json plan.json --csv plan.csv");
   EXPECT_EQ(planned.code, 0) << planned.output;
-  EXPECT_EQ(run("run best.yaml --json run.json --no-picture").code, 0);
+  EXPECT_EQ(run("run best.yaml --json run.json").code, 0);
   const auto plan = nlohmann::json::parse(read("plan.json"));
   const auto best = plan["plans"][0]["layouts"][0];
   const auto result = nlohmann::json::parse(read("run.json"))["results"][0];
@@ -56,7 +56,7 @@ TEST_F(PlanCommand, WritesABaselineThatRunsAsItSays) {
   EXPECT_EQ(run(plan_ + "--contention 0 --json plan.json").code, 0);
   const auto baseline = nlohmann::json::parse(read("plan.json"))["plans"][0]["baseline"];
   write("baseline.yaml", baseline["scenario"]);
-  EXPECT_EQ(run("run baseline.yaml --json run.json --no-picture").code, 0);
+  EXPECT_EQ(run("run baseline.yaml --json run.json").code, 0);
   const auto result = nlohmann::json::parse(read("run.json"))["results"][0];
   EXPECT_EQ(baseline["iteration_seconds"], result["iteration_seconds"]);
   EXPECT_EQ(baseline["peak_memory_bytes"], result["peak_memory_bytes"]);

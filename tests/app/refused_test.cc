@@ -29,7 +29,7 @@ class RefusedSchedules : public testing::Command {
 };
 
 TEST_F(RefusedSchedules, RunSimulatesTheOthersAndSaysWhy) {
-  const Outcome outcome = run("run s.yaml --no-picture --json out.json");
+  const Outcome outcome = run("run s.yaml --json out.json");
   EXPECT_EQ(outcome.code, 1) << outcome.output;
   EXPECT_NE(outcome.output.find("gpipe: refused: no split of model's layers over 4 stages"),
             std::string::npos)
@@ -119,7 +119,7 @@ TEST_F(RefusedSchedules, UnequalMicrobatchesThatDoNotFitAreRunAllTheSame) {
       "backward_input: 12 ms, backward_weight: 8 ms}'";
   for (const std::string& batch : {encoder, factors}) {
     const Outcome ran =
-        run("run s.yaml --no-picture schedule=1f1b model.num_layers=8 "
+        run("run s.yaml schedule=1f1b model.num_layers=8 "
             "'parallel={pipeline_model_parallel_size: 4}' memory.capacity='2 GiB' " +
             batch);
     EXPECT_NE(ran.output.find("does not fit in 2.00 GiB; nearest change: "), std::string::npos)

@@ -141,7 +141,7 @@ TEST_F(Export, SaysHowLongUnequalSlicesAre) {
   ASSERT_EQ(run("export " + of_slices + " --format csv -o s.csv").code, 0);
   EXPECT_TRUE(read("s.csv").starts_with("# beside `csv` in a scenario: `splits: [4, 3, 2]`\n"));
   const auto iteration = [this](const std::string& scenario) {
-    const Outcome ran = run("run " + scenario + " --csv r.csv --no-picture");
+    const Outcome ran = run("run " + scenario + " --csv r.csv");
     EXPECT_EQ(ran.code, 0) << ran.output;
     const std::string rows = read("r.csv");
     return rows.substr(rows.find(',', rows.find('\n')));

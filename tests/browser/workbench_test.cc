@@ -20,7 +20,7 @@ class WorkbenchPage : public testing::Browser {
 
   // The first result of `pipesim run`.
   json simulated(const std::string& arguments) {
-    const testing::Outcome ran = run("run " + arguments + " --no-picture --json r.json");
+    const testing::Outcome ran = run("run " + arguments + " --json r.json");
     EXPECT_EQ(ran.code, 0) << ran.output;
     return json::parse(read("r.json")).at("results").at(0);
   }

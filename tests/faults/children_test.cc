@@ -137,7 +137,7 @@ TEST_F(Children, OfSimGridEndWithIt) {
         std::string(kLong) +
             "cluster: {node: {gpus: 8, link_bandwidth: 300 GB/s}, network: {bandwidth: "
             "400 Gbps}}\nengine: {name: simgrid, gpu: host}\n");
-  expect_end_with("run long.yaml cost.message='64 MiB' batch.num_microbatches=16384 --no-picture");
+  expect_end_with("run long.yaml cost.message='64 MiB' batch.num_microbatches=16384");
 }
 
 TEST_F(Children, OfASweepEndWithIt) {

@@ -60,7 +60,7 @@ class Faults : public testing::Command {
 };
 
 TEST_F(Faults, LeaveOutputsWholeOrAsTheyWere) {
-  const std::string command = "run s.yaml --no-picture --json a.json --csv a.csv --memory m.csv";
+  const std::string command = "run s.yaml --json a.json --csv a.csv --memory m.csv";
   ASSERT_EQ(run(command).code, 0);
   const std::string whole = read("a.json");
   int injected = 0;
@@ -116,7 +116,7 @@ TEST_F(Faults, LoseNothingOfASweep) {
 }
 
 TEST_F(Faults, OutOfMemoryIsSaid) {
-  const std::string command = "run s.yaml --no-picture --json a.json";
+  const std::string command = "run s.yaml --json a.json";
   const long all = calls("malloc", command);
   ASSERT_GT(all, 10);
   int injected = 0;

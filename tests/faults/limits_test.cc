@@ -32,8 +32,8 @@ const std::string kModelled = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llam
 const std::array<std::string, 21> kCommands{
     "new --model llama3-8b --cluster dgx-h100 -o new.yaml",
     "run s.yaml --json run.json --csv run.csv",
-    "run l.yaml cost.message='1 MiB' --no-picture",
-    "run l.yaml cost.message='1 MiB' perturb='{jitter: 0.01, runs: 4}' --no-picture",
+    "run l.yaml cost.message='1 MiB'",
+    "run l.yaml cost.message='1 MiB' perturb='{jitter: 0.01, runs: 4}'",
     "execute s.yaml schedule=1f1b",
     "sweep w.yaml -j 2 -o swept",
     "search s.yaml --csv found.csv",

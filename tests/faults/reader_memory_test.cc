@@ -39,7 +39,7 @@ const std::string kGiven =
 
 std::vector<Reader> readers() {
   const std::string scenario = "schedule: 1f1b\n" + kGiven;
-  const std::string run = "run in.yaml --no-picture";
+  const std::string run = "run in.yaml";
   return {
       {"schedules on a line", "in.yaml", repeated("schedule: [", "1f1b", ",", ", none]\n" + kGiven),
        run},
@@ -54,9 +54,9 @@ std::vector<Reader> readers() {
        "sweep in.yaml -o out"},
       {"a description's passes", "in.yaml",
        repeated("placement: linear\nrules:\n  - {passes: [", "F", ",", "]}\n  - {passes: [BW]}\n"),
-       "run s.yaml schedule='{file: in.yaml}' --no-picture"},
+       "run s.yaml schedule='{file: in.yaml}'"},
       {"an order's cells", "in.csv", repeated("", "0F0", ",", "\n"),
-       "run s.yaml schedule='{csv: in.csv}' --no-picture"},
+       "run s.yaml schedule='{csv: in.csv}'"},
       {"passes of a run", "in.csv", repeated("device,kind\n", "0,F", ",", "\n"),
        "import in.csv --format passes"},
       {"a script's words", "in.sh", repeated("torchrun pretrain_gpt.py ", "--a", " ", "\n"),
@@ -76,10 +76,10 @@ std::vector<Reader> readers() {
       {"a log", "in.log", repeated("", "elapsed time per iteration (ms): 1.0", " | ", "\n"),
        "anchor s.yaml --log in.log"},
       {"a config.json", "in.json", repeated("{\"architectures\": [", "\"a\"", ",", "]}\n"),
-       "run m.yaml model='{hf_config: in.json}' --no-picture"},
+       "run m.yaml model='{hf_config: in.json}'"},
       {"a calibration", "in.yaml",
        repeated("schema: pipesim-calibration/1\nnot_measured: [", "a", ",", "]\n"),
-       "run m.yaml cost='{kind: measured, file: in.yaml}' --no-picture"},
+       "run m.yaml cost='{kind: measured, file: in.yaml}'"},
       {"a table of results", "in.csv", repeated("", "a", ",", "\n"),
        "plot curves in.csv -o f.svg"}};
 }
@@ -110,7 +110,7 @@ TEST_F(ReaderMemory, IsInProportionToTheInput) {
         "schedule: 1f1b\nmodel: llama3-8b\ncluster: dgx-h100\n"
         "parallel: {pipeline_model_parallel_size: 8}\n"
         "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}\n");
-  const double alone = peak_bytes(folder_, "run s.yaml --no-picture");
+  const double alone = peak_bytes(folder_, "run s.yaml");
   for (const Reader& reader : readers()) {
     write(reader.file, reader.text);
     const double more = peak_bytes(folder_, reader.command) - alone;

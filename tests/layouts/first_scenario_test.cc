@@ -1,83 +1,77 @@
 #include "sim/layouts/first_scenario.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sstream>
 
+#include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
+#include "sim/layouts/question.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/hardware.h"
 #include "sim/read/model.h"
 #include "sim/read/scenario.h"
-#include "tests/sanitized.h"
 
 namespace pipesim::first_scenario_test {
 namespace {
 
 const Location kAsked{"command line", 1, 1, ""};
 
-const HardwareCatalog& catalog() {
-  static const HardwareCatalog kCatalog = read_hardware_folder(data_folder("catalog"), kAsked);
-  return kCatalog;
-}
-
 const Hardware& hardware(const std::string& name) {
-  for (const ClusterEntry& each : catalog().clusters) {
+  static const HardwareCatalog kCatalog = read_hardware_folder(data_folder("catalog"), kAsked);
+  for (const ClusterEntry& each : kCatalog.clusters) {
     if (each.hardware.name == name) return each.hardware;
   }
   throw LogicError("no such cluster");
 }
 
-std::string text_of(const std::string& model, std::optional<int> gpus = std::nullopt) {
-  const Transformer shape = find_model(model, kAsked);
+ClusterPlan plan_of(const std::string& model) {
   const Hardware& on = hardware("dgx-h100");
-  return first_scenario(shape, on, first_sizes(shape, on, gpus, kAsked));
+  const Transformer shape = find_model(model, kAsked);
+  ClusterPlan found = read_plan_question(
+      {{"model", model, kAsked},
+       {"cluster", on.name, kAsked},
+       {"batch.seq_length", fmt::format("{}", first_seq_length(shape)), kAsked}});
+  found.question.gpus = fewest_gpus(shape, on);
+  found.question.global_batch = 64;
+  found.question.axes.schedules = {"1f1b", "zb"};
+  found.result = plan(found.question, {.best = 1});
+  return found;
 }
 
-TEST(FirstScenario, TakesTheFewestGpusOfWhichHalfHoldsTheStates) {
-  const auto sizes = [](const std::string& model, std::optional<int> gpus = std::nullopt) {
-    const FirstSizes found =
-        first_sizes(find_model(model, kAsked), hardware("dgx-h100"), gpus, kAsked);
-    return std::vector<int>{found.tensor, found.pipeline, found.data};
+TEST(FirstScenario, TakesNodesWithTwiceTheMemoryOfTheStates) {
+  const auto gpus = [](const std::string& model) {
+    return fewest_gpus(find_model(model, kAsked), hardware("dgx-h100"));
   };
-  EXPECT_EQ(sizes("llama3-70b"), (std::vector{8, 4, 1}));
-  EXPECT_EQ(sizes("llama3-70b", 256), (std::vector{8, 4, 8}));
-  EXPECT_EQ(sizes("llama3-70b", 16), (std::vector{4, 4, 1}));  // too few: they run all the same
-  EXPECT_EQ(sizes("llama3-8b", 4), (std::vector{1, 4, 1}));
-  EXPECT_EQ(sizes("llama3-8b", 6), (std::vector{1, 2, 3}));
-  EXPECT_EQ(sizes("llama3.1-405b"), (std::vector{8, 16, 2}));
+  EXPECT_EQ(gpus("llama3-8b"), 8);
+  EXPECT_EQ(gpus("llama3-70b"), 32);
+  EXPECT_EQ(gpus("llama3.1-405b"), 256);
 }
 
-TEST(FirstScenario, RefusesAnOddNumberOfGpusWithTheNextOne) {
-  try {
-    text_of("llama3-8b", 7);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("the nearest: 8"), std::string::npos) << error.what();
-  }
+TEST(FirstScenario, KeepsWithinLearnedPositions) {
+  EXPECT_EQ(first_seq_length(find_model("llama3-8b", kAsked)), 4096);
+  EXPECT_EQ(first_seq_length(find_model("zb-1.5b", kAsked)), 1024);
 }
 
-TEST(FirstScenario, IsReadForEveryModelOnEveryCluster) {
-  for (const Transformer& model : testing::some(catalogue_models())) {
-    for (const ClusterEntry& entry : catalog().clusters) {
-      const FirstSizes sizes = first_sizes(model, entry.hardware, std::nullopt, kAsked);
-      const std::string text = first_scenario(model, entry.hardware, sizes);
-      EXPECT_NO_THROW(read_scenario({"first.yaml", text})) << text;
+TEST(FirstScenario, RunsAsItWasPlannedWithAWordAboutEverySection) {
+  for (const char* model : {"llama2-13b", "mixtral-8x7b"}) {
+    const ClusterPlan found = plan_of(model);
+    ASSERT_FALSE(found.result.best.empty()) << model;
+    const Planned& best = found.result.best.front();
+    const std::string text = first_scenario(found, best);
+    const Result result = simulate(prepare_first(read_scenario(YamlSource("first.yaml", text))));
+    EXPECT_EQ(result.report.iteration, best.iteration) << text;
+    EXPECT_EQ(*result.report.peak_memory, best.peak) << text;
+    EXPECT_EQ(text.find(" B\n"), std::string::npos) << "bytes in\n" << text;
+    bool described = false;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("#")) described = true;
+      if (line.empty()) described = false;
+      const bool section = !line.empty() && line.front() != '#' && line.front() != ' ';
+      EXPECT_TRUE(described || !section) << line;
     }
   }
-}
-
-TEST(FirstScenario, SaysOfEverySectionWhatItIs) {
-  const std::string text = text_of("deepseek-v3");
-  bool described = false;
-  size_t sections = 0;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("#")) described = true;
-    if (line.empty()) described = false;
-    if (line.empty() || line.front() == '#' || line.front() == ' ') continue;
-    EXPECT_TRUE(described) << line;
-    ++sections;
-  }
-  EXPECT_EQ(sections, 7U);
-  EXPECT_LE(text.size(), 2000U);
 }
 
 }  // namespace

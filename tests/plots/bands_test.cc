@@ -16,7 +16,7 @@ TEST_F(FigureBands, StandAroundDifferencesToTheFastestOfASetting) {
                       "8,zb-h1,1,0.9,1.2\n"
                       "8,1f1b,1.1,0.99,1.32\n"
                       "16,1f1b,2,1.8,2.4\n");
-  ASSERT_EQ(run("list metrics --format json > metrics.json").code, 0);
+  ASSERT_EQ(run("list metrics --json metrics.json").code, 0);
   const std::string plots = std::string(PIPESIM_SOURCE_DIR) + "/plots";
   const testing::Outcome bands =
       shell("python3 -B -c \"import sys; sys.path.insert(0, '" + plots +

@@ -77,7 +77,7 @@ TEST_F(Figures, ParetoTakesScenariosDocumentsAndTables) {
   const std::vector<std::string> texts{"1f1b", "zb-h2", "peak activation memory (GiB)",
                                        "samples per second and GPU"};
   expect_texts(svg("pareto " + two_), texts);
-  ASSERT_EQ(run("run " + two_ + " --no-picture --json run.json --csv run.csv").code, 0);
+  ASSERT_EQ(run("run " + two_ + " --json run.json --csv run.csv").code, 0);
   expect_texts(svg("pareto run.json"), texts);
   expect_texts(svg("pareto run.csv"), texts);
 }
@@ -381,7 +381,7 @@ TEST_F(Plot, ScenariosOfPapersRun) {
     const std::string whole = text.str();
     const size_t sweep = whole.find("\nsweep:");
     write("scenario.yaml", sweep == std::string::npos ? whole : whole.substr(0, sweep + 1));
-    const Outcome outcome = run("run scenario.yaml --no-picture");
+    const Outcome outcome = run("run scenario.yaml");
     // On few devices hardly anything fits, and PipeOffload skips PO-F where copies take too long.
     const std::string name = entry.path().filename().string();
     const bool says_why = name == "memory_by_devices.yaml" || name == "pipeoffload_figure15.yaml";

@@ -178,7 +178,7 @@ class Commands(unittest.TestCase):
         both = (QUICKSTART, "1f1b", "zb-h1")
         orders = read.replace(schedule="1f1b").compare(read)
         self.assertEqual(orders.text, command("compare", *both)[1])
-        self.assertEqual(orders.svg, command("compare", *both, "--format", "svg")[1])
+        self.assertEqual(orders.svg, command("compare", *both, "--svg", "-")[1])
         self.assertEqual(orders.b_less_a_seconds, json.loads(orders.json)["b_less_a_seconds"])
         llama = pipesim.read(LLAMA, schedule="1f1b")
         self.assertEqual(llama.goodput("15T", runs=20).json,

@@ -23,4 +23,14 @@ std::string aligned(const std::vector<Row>& rows, size_t left) {
   return text;
 }
 
+size_t widest_line(std::string_view text) {
+  size_t widest = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    widest = std::max(widest, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return widest;
+}
+
 }  // namespace pipesim

@@ -101,9 +101,9 @@ std::string impossible_rate_of(const Answer& answer) {
 std::vector<std::string_view> metrics_in(const Columns& columns, const Answer& first) {
   std::vector<std::string_view> names{"iteration_seconds"};
   if (columns.spread) names.insert(names.end(), {"iteration_p50_seconds", "iteration_p95_seconds"});
-  if (columns.unequal) names.emplace_back("bubble_rate_busiest");
-  names.insert(names.end(), {"bubble_rate", "bubble_rate_makespan", "bubble_over_ideal",
-                             "peak_activation_bytes"});
+  // The papers' rate is that of one device, which says little where devices differ.
+  names.emplace_back(columns.unequal ? "bubble_rate_makespan" : "bubble_rate");
+  names.emplace_back("peak_activation_bytes");
   if (columns.model) names.emplace_back("peak_memory_bytes");
   names.emplace_back("samples_per_second_per_gpu");
   if (columns.tokens) names.emplace_back("tokens_per_second_per_gpu");
@@ -113,17 +113,18 @@ std::vector<std::string_view> metrics_in(const Columns& columns, const Answer& f
   return names;
 }
 
-// Behind the bubble rate, other rates leave its word out.
+// Metrics that another column says in other words, those to leave out first in front.
+struct Spare {
+  std::string_view name;
+  std::string_view beside;
+};
+constexpr std::array kSpare{Spare{"samples_per_second_per_gpu", "tokens_per_second_per_gpu"},
+                            Spare{"peak_activation_bytes", "peak_memory_bytes"},
+                            Spare{"iteration_p50_seconds", "iteration_p95_seconds"}};
+
 Row header_of(const std::vector<std::string_view>& names) {
-  constexpr std::string_view kBubble = "bubble ";
   Row header{"schedule"};
-  bool behind = false;
-  for (const std::string_view name : names) {
-    std::string_view label = metric_named(name).label;
-    if (behind && label.starts_with(kBubble)) label.remove_prefix(kBubble.size());
-    header.emplace_back(label);
-    behind = behind || name == "bubble_rate";
-  }
+  for (const std::string_view name : names) header.emplace_back(metric_named(name).label);
   return header;
 }
 
@@ -137,6 +138,23 @@ Row row_of(const Answer& answer, const std::vector<std::string_view>& names) {
     row.push_back(metric_text(metric_named(name), metric(metrics, name), digits));
   }
   return row;
+}
+
+// Within the columns of a terminal, where leaving spare metrics out is enough.
+std::string table_in(std::span<const Answer> answers, std::vector<std::string_view> names) {
+  const auto lines = [&] {
+    std::vector<Row> rows{header_of(names)};
+    for (const Answer& answer : answers) rows.push_back(row_of(answer, names));
+    return aligned(rows);
+  };
+  std::string text = lines();
+  for (const Spare& spare : kSpare) {
+    if (widest_line(text) <= kTableColumns) break;
+    if (std::ranges::count(names, spare.beside) == 0) continue;
+    std::erase(names, spare.name);
+    text = lines();
+  }
+  return text;
 }
 
 std::string ensemble_line(const Answer& answer) {
@@ -214,10 +232,8 @@ std::string band_of_fastest(std::span<const Answer> answers) {
 
 std::string comparison_table(std::span<const Answer> answers) {
   const Columns columns(answers);
-  const std::vector<std::string_view> names = metrics_in(columns, answers.front());
-  std::vector<Row> rows{header_of(names)};
-  for (const Answer& answer : answers) rows.push_back(row_of(answer, names));
-  std::string text = aligned(rows) + band_of_fastest(answers);
+  std::string text =
+      table_in(answers, metrics_in(columns, answers.front())) + band_of_fastest(answers);
   text += curves_text(*answers.front().made.scenario);
   text += microbatches_text(*answers.front().made.scenario);
   for (const Answer& answer : answers) text += impossible_rate_of(answer);

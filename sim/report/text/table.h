@@ -8,7 +8,11 @@
 
 namespace pipesim {
 
-// One row per schedule: iteration time, the three bubble rates, peak activation, throughput.
+// The width that comparison_table keeps to, long names of schedules aside.
+inline constexpr size_t kTableColumns = 100;
+
+// One row per schedule: iteration time, bubble rate, peak memory, throughput; comparison_csv has
+// every metric.
 std::string comparison_table(std::span<const Answer> answers);
 
 // One row per device of one schedule: busy, idle by cause, peak activation and where it occurs.

@@ -226,7 +226,7 @@ int run(int argc, char** argv, const std::optional<Launch>& launched, bool speak
   app.add_option("--mode", mode, "quick: under 2 minutes; full: under 8")
       ->check(CLI::IsMember({"quick", "full"}))
       ->capture_default_str();
-  app.add_option("-o,--out", request.folder,
+  app.add_option("-o,--output,--out", request.folder,
                  "Folder for measurements.csv, samples.csv, calibration.yaml, residuals.csv")
       ->required();
   app.add_option("--gpu", request.settings.gpu,

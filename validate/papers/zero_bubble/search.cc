@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "sim/core/thread_team.h"
 #include "sim/execution/evaluate.h"
 #include "sim/read/scenario.h"
 #include "validate/papers/paper_data.h"
@@ -113,9 +114,7 @@ void run_all(const std::vector<std::function<void()>>& jobs) {
     for (std::size_t i = next++; i < jobs.size(); i = next++) jobs[i]();
   };
   std::vector<std::jthread> pool;
-  for (unsigned i = 1; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
-    pool.emplace_back(work);
-  }
+  for (int i = 1; i < available_threads(); ++i) pool.emplace_back(work);
   work();
 }
 
