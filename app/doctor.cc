@@ -148,8 +148,8 @@ struct Examined {
 std::string text_of(const std::vector<Examined>& all) {
   std::vector<Row> rows{{"part", "gives", "found"}};
   for (const auto& [part, found] : all) {
-    rows.push_back({part.name, part.gives,
-                    found.value_or(fmt::format("missing: {}", part.install))});
+    rows.push_back(
+        {part.name, part.gives, found.value_or(fmt::format("missing: {}", part.install))});
   }
   return aligned(rows, rows.front().size()) +
          fmt::format("{} threads work at once (-j changes it)\n", available_threads());

@@ -9,7 +9,7 @@
 
 namespace pipesim {
 
-// As in `pipesim plan`, bytes are what a GPU may hold in all.
+// Bytes are what a GPU may hold in all, like those of `pipesim plan`.
 Option add_memory_limit(Parser& parser, std::string& limit, const std::string& otherwise);
 
 // The limit on activations of a device: a multiple of p times one microbatch's, or bytes. Bytes of

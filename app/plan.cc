@@ -122,12 +122,7 @@ std::vector<Output> configurations_of(const ClusterPlan& plan, const std::string
                        [text = std::move(each.text)](std::ostream& out) { out << text; }});
     }
   }
-  if (files.empty()) {
-    throw InfeasibleError(
-        fmt::format("no framework runs one of these layouts as it stands: ask with --runs-on ({})",
-                    fmt::join(kFrameworkNames, ", ")));
-  }
-  make_folder(folder, where);
+  if (!files.empty()) make_folder(folder, where);
   return files;
 }
 
@@ -148,25 +143,9 @@ void print_why(const PlanCommand& command, const std::vector<ClusterPlan>& plans
   }
 }
 
-int run(const PlanCommand& command, const CommandLine& line) {
-  PlanAsked asked = read_plan_command(command, line);
-  std::vector<ClusterPlan>& plans = asked.plans;
-  if (command.contention > 0) {
-    (void)make_simgrid_engine();  // refuses before seconds of search
-  } else if (!has_simgrid()) {
-    std::cerr << "pipesim: built without SimGrid: layouts stand by replay, none is run again with "
-                 "contention\n";
-  }
-  {
-    const Interruptible from_here;
-    for (ClusterPlan& plan : plans) search(command, asked, plan);
-  }
-  for (ClusterPlan& plan : plans) {
-    if (asked.tokens) plan.days_with_failures = days_with_failures(plan, *asked.tokens);
-  }
-  const ClusterPlan& best = fastest(plans);
-  if (best.result.best.empty() && !interrupted())
-    nothing_fits(plans, line.where(command.clusters.front()));
+std::vector<Output> outputs_of(const PlanCommand& command, const PlanAsked& asked,
+                               const ClusterPlan& best, const CommandLine& line) {
+  const std::vector<ClusterPlan>& plans = asked.plans;
   std::vector<Output> files{
       {command.json, line.of_option(command.json),
        [&](std::ostream& out) { write_plan_json(out, plans, asked.tokens, PIPESIM_VERSION); }},
@@ -182,28 +161,58 @@ int run(const PlanCommand& command, const CommandLine& line) {
                        out << plan_scenario(best, best.result.best.front());
                      }});
   }
+  return files;
+}
+
+void show(const PlanCommand& command, const PlanAsked& asked) {
+  const size_t width = std::min(kAnswerWidth, terminal_width(1).value_or(kAnswerWidth));
+  std::cout << (command.wide ? plan_table(asked.plans, asked.tokens)
+                             : plan_answer(asked.plans, asked.tokens, width))
+            << std::flush;
+}
+
+void search_all(const PlanCommand& command, PlanAsked& asked) {
+  {
+    const Interruptible from_here;
+    for (ClusterPlan& plan : asked.plans) search(command, asked, plan);
+  }
+  if (!asked.tokens) return;
+  for (ClusterPlan& plan : asked.plans) {
+    plan.days_with_failures = days_with_failures(plan, *asked.tokens);
+  }
+}
+
+int run(const PlanCommand& command, const CommandLine& line) {
+  PlanAsked asked = read_plan_command(command, line);
+  if (command.contention > 0) {
+    (void)make_simgrid_engine();  // refuses before seconds of search
+  } else if (!has_simgrid()) {
+    std::cerr << "pipesim: built without SimGrid: layouts stand by replay, none is run again with "
+                 "contention\n";
+  }
+  search_all(command, asked);
+  const ClusterPlan& best = fastest(asked.plans);
+  const bool found = !best.result.best.empty();
+  if (!found && !interrupted()) nothing_fits(asked.plans, line.where(command.clusters.front()));
+  std::vector<Output> files = outputs_of(command, asked, best, line);
   // A search takes seconds: what it found is shown even where a file cannot be written.
   const bool shown = std::ranges::find(files, "-", &Output::path) == files.end();
-  if (shown) {
-    const size_t width = std::min(kAnswerWidth, terminal_width(1).value_or(kAnswerWidth));
-    std::cout << (command.wide ? plan_table(plans, asked.tokens)
-                               : plan_answer(plans, asked.tokens, width))
-              << std::flush;
-  }
+  if (shown) show(command, asked);
+  const bool exports = found && !command.configurations.empty();
   std::vector<Output> configurations;
-  if (!command.configurations.empty() && !best.result.best.empty()) {
+  if (exports) {
     configurations = configurations_of(best, command.configurations,
                                        line.where("--export", command.configurations));
   }
   std::ranges::copy(configurations, std::back_inserter(files));
   write_outputs(files);
-  if (shown && !command.why.empty()) print_why(command, plans, line);
-  if (configurations.empty() && !command.configurations.empty() && !best.result.best.empty()) {
+  if (shown && !command.why.empty()) print_why(command, asked.plans, line);
+  if (exports && configurations.empty()) {
     throw InfeasibleError(
         fmt::format("no framework runs one of these layouts as it stands: ask with --runs-on ({})",
                     fmt::join(kFrameworkNames, ", ")));
   }
-  if (interrupted() && best.result.best.empty() && !command.output.empty()) {
+  if (interrupted() && !found && !command.output.empty()) {
     std::cerr << "pipesim: ended before a layout that fits was found: no scenario is written\n";
   }
   return interrupted() ? kInterrupted : kDone;

@@ -98,6 +98,24 @@ void add_bound(const Problem& apart, const Problem& as_it_came, Improved& result
   result.reason = reason_of_bound(bound <= bound_fused ? apart : as_it_came, result.limit);
 }
 
+// The order itself where it keeps the limit, else held back, and what else is planned within it.
+std::vector<Program> starts_of(const Program& split, const Problem& problem, const Improved& so_far,
+                               bool fits, bool others) {
+  std::vector<Program> starts;
+  if (fits) starts.push_back(split);
+  if (!fits && (others || so_far.held_back)) {
+    starts.push_back(held_back(split, problem, so_far.limit));
+  }
+  if (fits && !others) return starts;
+  const Problem counted = for_planning(problem);
+  if (so_far.limit >= counted.device_activation()) {
+    starts.push_back(first_come(counted, so_far.limit));
+  }
+  std::ranges::move(planned_within(problem, so_far.limit, Included::kSought),
+                    std::back_inserter(starts));
+  return starts;
+}
+
 }  // namespace
 
 Bytes unit_of_limit(const Case& made) {
@@ -127,19 +145,7 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.time_before = time_in(as_it_came, *program);
   const bool fits = peak_apart <= kRounding * result.limit;
   result.held_back = result.peak_before > kRounding * result.limit;
-  std::vector<Program> starts;
-  if (fits) starts.push_back(*split);
-  if (!fits && (others || result.held_back)) {
-    starts.push_back(held_back(*split, problem, result.limit));
-  }
-  if (others || !fits) {
-    const Problem counted = for_planning(problem);
-    if (result.limit >= counted.device_activation()) {
-      starts.push_back(first_come(counted, result.limit));
-    }
-    std::ranges::move(planned_within(problem, result.limit, Included::kSought),
-                      std::back_inserter(starts));
-  }
+  const std::vector<Program> starts = starts_of(*split, problem, result, fits, others);
   auto refined = program;
   if (!starts.empty()) {
     Program best = refine(least_of(starts, problem), problem, result.limit, options);
