@@ -44,9 +44,9 @@ struct Collective {
 };
 
 struct Work {
-  boost::container::static_vector<Matmul, 24> matmuls;
-  boost::container::static_vector<Attention, 2> attention;
-  boost::container::static_vector<Collective, 32> collectives;
+  boost::container::static_vector<Matmul, 32> matmuls;
+  boost::container::static_vector<Attention, 6> attention;
+  boost::container::static_vector<Collective, 40> collectives;
   Bytes moved;      // read and written by memory-bound kernels
   Bytes permuted;   // of that, by those that sort tokens by their experts and back
   Bytes biased;     // beside that, by those that add biases to what experts made

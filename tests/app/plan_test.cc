@@ -1,6 +1,7 @@
 // pipesim plan as a person meets it.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <tuple>
 
 #include "tests/app/command.h"
@@ -47,7 +48,9 @@ TEST_F(PlanCommand, WritesNoNameThatASpreadsheetWouldCompute) {
 }
 
 TEST_F(PlanCommand, SaysTheCausalUtilizationOfLongSequences) {
-  const Outcome planned = run(plan_ + "--seq-length 262144 --contention 0");
+  const std::string longer = std::regex_replace(plan_, std::regex("--seq-length 1024"),
+                                                "--seq-length 262144");
+  const Outcome planned = run(longer + "--contention 0 --wide");
   EXPECT_NE(planned.output.find("MFU, causal"), std::string::npos) << planned.output;
   EXPECT_EQ(run(plan_ + "--contention 0").output.find("causal"), std::string::npos);
 }

@@ -52,7 +52,7 @@ const std::array<std::string, 21> kCommands{
     "/scenarios/quickstart.yaml v-half parallel.pipeline_model_parallel_size=6 "
     "batch.num_microbatches=8 --seconds 1",
     "workbench s.yaml -o workbench.html",
-    "calibrate --device cpu --hidden 16 --sequence 16 -o calibration",
+    "calibrate --device cpu --hidden 64 --sequence 64 -o calibration",
     "goodput " + kModelled + " schedule=1f1b --tokens 1T --runs 2 --json goodput.json"};
 
 class Limits : public testing::Command {

@@ -46,7 +46,7 @@ const auto& pick(const List& list, std::mt19937_64& random) {
 
 std::string drawn(std::mt19937_64& random) {
   constexpr std::array kModels{"llama3-8b", "gpt3-175b", "mixtral-8x7b"};
-  constexpr std::array kClusters{"dgx-h100", "dgx-a100", "dgx-b200"};
+  constexpr std::array kClusters{"dgx-h100", "dgx-a100", "hgx-b200"};
   constexpr std::array kLengths{1024, 8192, 65536, 1 << 20};
   constexpr std::array kCosts{
       "{}", "{kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}",
