@@ -96,7 +96,7 @@ std::vector<Group> groups() {
        {add_new, add_run, add_plan, add_search, add_improve, add_prove, add_sweep, add_sensitivity,
         add_goodput, add_execute}},
       {"Look", {add_show, add_compare, add_report, add_workbench, add_plot, add_gallery, add_list}},
-      {"Exchange", {add_import, add_export, add_schema}},
+      {"Exchange", {add_export, add_import, add_schema}},
       {"Trust", {add_validate, add_reproduce, add_anchor, add_calibrate, add_doctor}}};
 }
 

@@ -179,7 +179,8 @@ double expected_steps(const InterruptedRun& run) {
   // Failures of nodes that stand still for a repair are passed over one by one.
   const double standing =
       run.spare_nodes ? failures * (run.failure_rate + run.slow_rate) * run.repair.value() : 0;
-  return intervals * (1 + failures + run.slow_rate * time + standing);
+  const double slowed = run.slow_rate > 0 ? run.slow_rate * time : 0;
+  return intervals * (1 + failures + slowed + standing);
 }
 
 Seconds young_interval(Seconds checkpoint, double failure_rate) {

@@ -127,7 +127,7 @@ TEST(InterruptedRun, HasTheStepsThatAreExpected) {
   InterruptedRun never = plain();
   never.interval = never.work;
   never.failure_rate = 1;
-  EXPECT_GT(expected_steps(never), 1e100);
+  EXPECT_TRUE(std::isinf(expected_steps(never)));
 }
 
 TEST(CheckpointInterval, OfYoungAndDalyAreTheirFormulas) {

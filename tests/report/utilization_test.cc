@@ -56,7 +56,8 @@ std::string drawn(std::mt19937_64& random) {
   constexpr std::array kTensors{1, 8};
   std::string text = fmt::format(
       "schedule: 1f1b\nmodel: {}\ncluster: {}\n"
-      "parallel: {{pipeline_model_parallel_size: {}, tensor_model_parallel_size: {}}}\n"
+      "parallel: {{pipeline_model_parallel_size: {}, tensor_model_parallel_size: {}, "
+      "sequence_parallel: true}}\n"
       "batch: {{num_microbatches: 8, micro_batch_size: 1, seq_length: {}}}\n",
       pick(kModels, random), pick(kClusters, random), pick(kPipelines, random),
       pick(kTensors, random), pick(kLengths, random));
