@@ -102,9 +102,9 @@ Subcommand add_anchor(Parser& program) {
   auto options = std::make_shared<AnchorOptions>();
   Parser& parser = program.add_command(
       "anchor", "Find from measured steps what simulated ones are off by",
-      "  pipesim anchor scenarios/llama3-70b-h100.yaml schedule=1f1b --measured '13.9 s' -o "
+      "  pipesim anchor scenarios/llama3-70b-h100.yaml schedule=1f1b --measured '19.9 s' -o "
       "anchor.yaml\n"
-      "  pipesim anchor scenarios/llama3-70b-h100.yaml schedule=zb-v --measured '17.5 s'");
+      "  pipesim anchor scenarios/llama3-70b-h100.yaml schedule=zb-v --measured '24.5 s'");
   parser.add_option("scenarios", options->arguments,
                     "Scenarios of one schedule each; path.to.key=value changes them all");
   parser.add_option("--measured", options->measured, "Seconds of a step, for each scenario in turn")
