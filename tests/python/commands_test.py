@@ -27,7 +27,7 @@ def interrupted(code, pause=1.0):
 
 class Simulations(unittest.TestCase):
     def test_end_within_a_second_of_control_c(self):
-        code = (f"pipesim.simulate({str(QUICKSTART)!r}, schedule=['1f1b', 'zb-h1'], batch__num_microbatches=2000000, "
+        code = (f"pipesim.simulate({str(QUICKSTART)!r}, schedule=['1f1b', 'zb-h1'], batch__num_microbatches=1000000, "
                 "numbers_only=True)")
         begin = time.perf_counter()
         self.assertEqual(interrupted(code, 0.5), "interrupted")
