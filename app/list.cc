@@ -268,7 +268,7 @@ std::vector<ListedEntry> schedule_entries() {
 }
 
 const std::vector<ListedKind>& kinds() {
-  static const std::vector<ListedKind> kinds{
+  static const std::vector<ListedKind> kKinds{
       {"schedules", [](const HardwareCatalog&) { return schedule_entries(); },
        [](const HardwareCatalog&, const std::string& format) {
          format == "markdown" ? list_schedules_as_page() : list_schedules();
@@ -294,7 +294,7 @@ const std::vector<ListedKind>& kinds() {
          return entries_of(kMetrics, [](const Metric& each) { return each.name; });
        },
        [](const HardwareCatalog&, const std::string& format) { list_metrics(format); }}};
-  return kinds;
+  return kKinds;
 }
 
 // The details of `name`, which is of the kind `of`, or of any where that is empty.

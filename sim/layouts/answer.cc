@@ -158,7 +158,7 @@ constexpr std::array kColumns{
 
 // Sizes that are one in all rows say nothing.
 bool says_something(const std::vector<std::string>& cells) {
-  return std::ranges::any_of(cells, [](const std::string& each) { return each.size() > 0; }) &&
+  return std::ranges::any_of(cells, [](const std::string& each) { return !each.empty(); }) &&
          !std::ranges::all_of(cells, [](const std::string& each) { return each == "1"; });
 }
 

@@ -349,8 +349,7 @@ class Derived {
   void refuse_missing() {
     if (missing_.empty()) return;
     std::ranges::sort(missing_);
-    const auto twice = std::ranges::unique(missing_);
-    missing_.erase(twice.begin(), twice.end());
+    missing_.erase(std::unique(missing_.begin(), missing_.end()), missing_.end());
     const std::string first = missing_.front();
     missing_.erase(missing_.begin());
     const std::string others =

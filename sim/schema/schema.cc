@@ -280,12 +280,12 @@ void add_unknown(const ObservedPlace& place, const std::string& path,
 }  // namespace
 
 const std::vector<std::string>& schema_names() {
-  static const std::vector<std::string> names = [] {
+  static const std::vector<std::string> kNames = [] {
     std::vector<std::string> all;
     for (const SchemaKind& kind : kKinds) all.emplace_back(kind.name);
     return all;
   }();
-  return names;
+  return kNames;
 }
 
 std::string schema_of(const std::string& name, const Location& asked) {

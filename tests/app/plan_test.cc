@@ -48,8 +48,8 @@ TEST_F(PlanCommand, WritesNoNameThatASpreadsheetWouldCompute) {
 }
 
 TEST_F(PlanCommand, SaysTheCausalUtilizationOfLongSequences) {
-  const std::string longer = std::regex_replace(plan_, std::regex("--seq-length 1024"),
-                                                "--seq-length 262144");
+  const std::string longer =
+      std::regex_replace(plan_, std::regex("--seq-length 1024"), "--seq-length 262144");
   const Outcome planned = run(longer + "--contention 0 --wide");
   EXPECT_NE(planned.output.find("MFU, causal"), std::string::npos) << planned.output;
   EXPECT_EQ(run(plan_ + "--contention 0").output.find("causal"), std::string::npos);

@@ -25,7 +25,8 @@ TEST_F(Show, ColoursTheTerminalOnlyUnlessToldOtherwise) {
   EXPECT_TRUE(has_escapes(run(show + " --color always").output));
   EXPECT_FALSE(has_escapes(run(show + " --color never").output));
   EXPECT_EQ(run(show + " --color sometimes").code, 2);
-  EXPECT_TRUE(has_escapes(run("run " + quickstart_ + " schedule=1f1b --picture --color always").output));
+  EXPECT_TRUE(
+      has_escapes(run("run " + quickstart_ + " schedule=1f1b --picture --color always").output));
   // script(1) gives the command a terminal.
   const auto on_terminal = [&](const std::string& environment) {
     return shell("unset NO_COLOR; export " + environment + "; script -qec \"" +

@@ -343,8 +343,7 @@ std::vector<std::string> restatements(const ClusterChoice& as_it_is) {
                   hardware.gpu.idle_power.value(), hardware.gpu.busy_power.value()),
       "gpu: {memory: " + size(hardware.gpu.memory) + "}",
       "gpu: {memory_bandwidth: " + rate(hardware.gpu.memory_bandwidth) + "}",
-      fmt::format("gpu: {{peak: {{{}: {:.17g} TFLOP/s}}}}",
-                  hardware.gpu.has_bf16 ? "bf16" : "fp16",
+      fmt::format("gpu: {{peak: {{{}: {:.17g} TFLOP/s}}}}", hardware.gpu.has_bf16 ? "bf16" : "fp16",
                   peak[Precision::kBf16].value() / 1e12),
       fmt::format("gpu: {{sustained: {{matmul: {:.17g}, attention: {:.17g}, streaming: {:.17g}, "
                   "unaligned: {:.17g}, collectives: {:.17g}}}}}",

@@ -82,7 +82,8 @@ TEST_F(CommandOfAnAuthor, SearchesAmongThem) {
 TEST_F(CommandOfAnAuthor, PlansWithThem) {
   const Outcome plan = run(
       "plan --model zb-1.5b --cluster dgx-a100 --gpus 8 --global-batch-size 32 --seq-length 1024 "
-      "--tensor 1 --micro-batch-size 2 --no-offload --wide --schedules without-claims,backward-first");
+      "--tensor 1 --micro-batch-size 2 --no-offload --wide --schedules "
+      "without-claims,backward-first");
   EXPECT_EQ(plan.code, 0) << plan.output;
   EXPECT_TRUE(plan.output.find("without-claims") != std::string::npos ||
               plan.output.find("backward-first") != std::string::npos)
