@@ -108,7 +108,7 @@ const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
   });
 }
 
-// Of every framework the fastest layout that it runs, from the plan that has the fastest of all.
+// For each framework, the fastest layout that it runs, from the plan with the fastest of all.
 std::vector<Output> configurations_of(const ClusterPlan& plan, const std::string& folder,
                                       const Location& where) {
   std::vector<Output> files;

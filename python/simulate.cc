@@ -31,7 +31,7 @@ constexpr double kShortPasses = 1 << 15;
   throw InfeasibleError(text);
 }
 
-// What documents are made of, at a few bytes a device.
+// The answer without graph and timeline: enough for documents, at a few bytes a device.
 Answer without_timeline(const Answer& answer) {
   const Result& result = answer.result;
   return {answer.made,

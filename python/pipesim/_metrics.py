@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 
 class RunMetrics:
-    """The numbers of a simulation. What does not apply is None."""
+    """The numbers of a simulation. A number that does not apply is None."""
 
     def __getitem__(self, key: str) -> Any:
         raise NotImplementedError
@@ -200,7 +200,7 @@ class RunMetrics:
 
 
 class FoundMetrics:
-    """The numbers of an order that a search found. What does not apply is None."""
+    """The numbers of an order that a search found. A number that does not apply is None."""
 
     def __getitem__(self, key: str) -> Any:
         raise NotImplementedError
@@ -262,7 +262,7 @@ class FoundMetrics:
 
 
 class PlannedMetrics:
-    """The numbers of a layout of a plan. What does not apply is None."""
+    """The numbers of a layout of a plan. A number that does not apply is None."""
 
     def __getitem__(self, key: str) -> Any:
         raise NotImplementedError

@@ -323,7 +323,7 @@ def simulate(source: Source, changes: Mapping[str, Any] | None = None, /, *, num
              **keywords: Any) -> Comparison:
     """Simulates every schedule of a scenario, as `pipesim run` does.
 
-    source, changes, keywords: as `read` takes them. What is simulated often is read once:
+    source, changes, keywords: as `read` takes them. A scenario that is simulated often is read once:
     ``scenario = pipesim.read(path)``, then ``scenario.simulate()`` or ``scenario.replace(...).simulate()``.
     numbers_only: nothing but numbers can be asked for afterwards; without it timelines, devices, drawings and
       documents are simulated when they are asked for.

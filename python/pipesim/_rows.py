@@ -12,7 +12,7 @@ from . import _tables
 class Row(Mapping[str, Any]):
     """A row of a table or a document: its keys are attributes too. Times are seconds, memory is bytes.
 
-    What does not apply is None. Rows are equal where their keys and values are, and can be pickled.
+    A number that does not apply is None. Rows are equal where their keys and values are, and can be pickled.
     """
 
     def __init__(self, row: Mapping[str, Any]) -> None:

@@ -269,7 +269,7 @@ def _without_functions(value: Any) -> tuple[Any, dict[int, _schedules.Schedule]]
 
 
 def text_and_changes(source: Source, given: dict[str, Any]) -> tuple[str, str, dict[int, _schedules.Schedule]]:
-    """What a source is called, its text, and the schedules made in Python; those in `given` get placeholders."""
+    """The name of a source, its text, and the schedules made in Python; those in `given` get placeholders."""
     made: dict[int, _schedules.Schedule] = {}
     if isinstance(source, Mapping) and "schedule" in source:
         value, made = _without_functions(source["schedule"])

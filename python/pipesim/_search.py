@@ -28,7 +28,7 @@ class Order(Row):
         return str(self["label"])
 
     def as_schedule(self) -> _schedules.Schedule:
-        """The order for `schedule` of a scenario. What is on the host stays in it."""
+        """The order for `schedule` of a scenario. It keeps the copies to the host."""
         made: _schedules.Schedule = _schedules.schedule(self.passes, name=self._name(), chunks=self["chunks"])
         return made
 

@@ -19,7 +19,7 @@ void limit_threads(int most);
 
 class ThreadTeam {
  public:
-  // Of so many threads, the caller's included; 0: of available_threads().
+  // A team of `threads`, the caller included; of available_threads() for 0.
   // InfeasibleError where the system starts none.
   explicit ThreadTeam(int threads = 0);
   ~ThreadTeam();

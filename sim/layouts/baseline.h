@@ -9,13 +9,12 @@
 
 namespace pipesim {
 
-// What a person would try first with Megatron-LM (Narayanan et al. 2021, section 3, takeaways 1 to
-// 3): microbatches of one sample, even layers, and the fewest ranks that fit, of these the most
-// tensor ranks, no more than a node has; a pipeline interleaved as often as layers divide; context
-// ranks only where no other division fits, recomputation in full only where nothing fits without.
-// Experts stand on as many ranks of a node as divide them, on several nodes only where nothing else
-// fits. Layouts that idle for more than a quarter of the time are passed over. Switches are those
-// of the question. Nothing where none of these fits.
+// The layout that a person would try first with Megatron-LM (Narayanan et al. 2021, section 3,
+// takeaways 1 to 3). Microbatches have one sample and stages even layers. It takes the fewest ranks
+// that fit, with the most tensor ranks within a node, and interleaves as often as layers divide.
+// Context ranks come only where no other division fits, full recomputation only where nothing fits
+// without it, experts on several nodes likewise. Layouts with over a quarter of bubble are passed
+// over. Switches are those of the question. Nothing where none of these fits.
 std::optional<Planned> usual_layout(const PlanQuestion& question);
 
 // The scenario's layout as a row beside the question's. Throws InputError at `where` for one of

@@ -90,7 +90,7 @@ Program paired(const Program& came, Program refined, const Improved& so_far,
   return least_of(all, so_far.apart);
 }
 
-// Of programs with and without fused backwards.
+// Sets the lower bound of programs with and without fused backwards.
 void add_bound(const Problem& apart, const Problem& as_it_came, Improved& result) {
   const Seconds bound = lower_bound(apart, result.limit);
   const Seconds bound_fused = lower_bound(as_it_came, result.limit);

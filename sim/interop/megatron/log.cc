@@ -15,10 +15,10 @@ namespace {
 
 // Behind `key` stand seconds times `scale`, or a rate of samples or tokens.
 struct StepForm {
-  enum class Of { kSeconds, kSamples, kTokens };
+  enum class Quantity { kSeconds, kSamples, kTokens };
   std::string_view key;
   double scale = 1;
-  Of of = Of::kSeconds;
+  Quantity quantity = Quantity::kSeconds;
 };
 
 constexpr std::array kStepForms{
@@ -27,13 +27,13 @@ constexpr std::array kStepForms{
     StepForm{"iter time (s):", 1},
     StepForm{"train_step_timing in s:", 1},
     StepForm{"train_step_timing in s=", 1},
-    StepForm{"CurrSamplesPerSec=", 1, StepForm::Of::kSamples},
-    StepForm{" tps:", 1, StepForm::Of::kTokens},
+    StepForm{"CurrSamplesPerSec=", 1, StepForm::Quantity::kSamples},
+    StepForm{" tps:", 1, StepForm::Quantity::kTokens},
 };
 
 double seconds_of(const StepForm& form, double number, const StepSize& size) {
-  if (form.of == StepForm::Of::kSeconds) return form.scale * number;
-  return (form.of == StepForm::Of::kSamples ? size.samples : size.tokens_per_gpu) / number;
+  if (form.quantity == StepForm::Quantity::kSeconds) return form.scale * number;
+  return (form.quantity == StepForm::Quantity::kSamples ? size.samples : size.tokens_per_gpu) / number;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct LoggedMemory {
   std::map<int, Bytes> of_rank = {};  // where a line names its rank
 };
 
-// Of the first form that some line has, the largest number. O(n).
+// The largest number of the first form that any line has. O(n).
 //
 //   Megatron-LM   [Rank 0] ... memory (MB) | allocated: A | max allocated: M | reserved: ...  (MiB)
 //   torchtitan    memory: 61.20GiB(77.41%)                                              reserved
