@@ -33,7 +33,8 @@ constexpr std::array kStepForms{
 
 double seconds_of(const StepForm& form, double number, const StepSize& size) {
   if (form.quantity == StepForm::Quantity::kSeconds) return form.scale * number;
-  return (form.quantity == StepForm::Quantity::kSamples ? size.samples : size.tokens_per_gpu) / number;
+  return (form.quantity == StepForm::Quantity::kSamples ? size.samples : size.tokens_per_gpu) /
+         number;
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ bool has(const std::string& text, const std::string& word) {
   const auto same = [](unsigned char a, unsigned char b) {
     return std::tolower(a) == std::tolower(b);
   };
-  return word.empty() || !std::ranges::search(text, word, same).empty();
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end() ||
+         word.empty();
 }
 
 std::vector<std::string> texts(const YamlValue& value) {
