@@ -247,11 +247,11 @@ void change_gpu(YamlMap& of, Gpu& gpu, Interconnect& interconnect, std::vector<S
   const auto peak = of.find("peak");
   if (!peak) return;
   YamlMap rates(*peak);
-  const std::array<std::pair<const char*, Precision>, 3> kRates{
+  const std::array<std::pair<const char*, Precision>, 3> keys{
       {{gpu.has_bf16 ? "bf16" : "fp16", Precision::kBf16},
        {"fp8", Precision::kFp8},
        {"fp4", Precision::kFp4}}};
-  for (const auto& [key, precision] : kRates) {
+  for (const auto& [key, precision] : keys) {
     const auto rate = rates.find(key);
     if (!rate) continue;
     if (!gpu.has(precision)) {
