@@ -100,7 +100,9 @@ Version find_mpi() {
 
 Version find_cbc() {
   TemporaryFolder folder;
-  return exact::cbc_version(fs::path(folder.file("any")).parent_path());
+  fs::path file;
+  for (const char* name : exact::kCbcFiles) file = folder.file(name);
+  return exact::cbc_version(file.parent_path());
 }
 
 Version find_blas() {

@@ -346,6 +346,10 @@ void check_options(const ListOptions& options, const CommandLine& line) {
     throw InputError(line.where("--check"),
                      "checks a file of gpus: pipesim list gpus --check FILE");
   }
+  if (!options.name.empty() && (!options.json.empty() || options.format != "text")) {
+    throw InputError(line.where(options.name),
+                     "a name is printed as text: leave out --json and --format");
+  }
   if (!options.json.empty() && options.check.empty() && !metrics) {
     throw InputError(line.where("--json"), "writes metrics, or the GPUs that --check reads");
   }
@@ -364,8 +368,11 @@ int list(const ListOptions& options, const CommandLine& line) {
     check_gpus(options, line);
     return kDone;
   }
-  const HardwareCatalog catalog = read_all_hardware(line.where(options.what));
   const auto kind = std::ranges::find(kinds(), options.what, &ListedKind::name);
+  const bool asks_hardware = kind == kinds().end() || !options.name.empty() ||
+                             options.what == "gpus" || options.what == "clusters";
+  const HardwareCatalog catalog =
+      asks_hardware ? read_all_hardware(line.where(options.what)) : HardwareCatalog();
   if (kind == kinds().end()) {
     if (!options.name.empty()) {
       throw InputError(line.where(options.what),

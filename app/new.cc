@@ -49,11 +49,12 @@ ClusterPlan planned(const NewOptions& options, const Transformer& model, const H
   for (int doublings = 0;; ++doublings) {
     command.global_batch = options.global_batch.value_or(std::max(32, command.gpus));
     ClusterPlan plan = find_layouts(command, line);
+    if (plan.result.stopped) {
+      throw InfeasibleError("ended before the search was: no scenario is written");
+    }
     if (!plan.result.best.empty()) return plan;
-    if (options.gpus || doublings == kDoublings || plan.result.stopped) {
-      const HardwareCatalog catalog = read_all_hardware(line.where("--cluster"));
-      throw InfeasibleError(plan.result.stopped ? "ended before a layout that fits was found"
-                                                : no_fit_text(plan, catalog.clusters));
+    if (options.gpus || doublings == kDoublings) {
+      throw InfeasibleError(no_fit_text(plan, read_all_hardware(line.where("--cluster")).clusters));
     }
     command.gpus *= 2;
   }

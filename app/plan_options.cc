@@ -436,7 +436,7 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                   "Name the fastest layouts, also where they differ in chunks alone");
   parser
       .add_option("--contention", command.contention,
-                  "How many of them to run again by SimGrid, messages sharing ports and cards "
+                  "How many of them to run again by SimGrid, messages sharing ports and NICs "
                   "(default 10)")
       .range(0, 10000);
   parser.add_option("--tokens", command.tokens,

@@ -5,7 +5,8 @@ namespace pipesim {
 namespace {
 
 Subcommand missing(Parser& program, const std::string& name, const std::string& help) {
-  const Parser& parser = program.add_command(name, help);
+  Parser& parser = program.add_command(name, help);
+  parser.take_any();
   return {
       &parser, [name](const CommandLine&) -> int {
         throw InfeasibleError(name + " is not in this build: configure with -DPIPESIM_PAPERS=ON");

@@ -27,7 +27,7 @@ foreach(script ${scripts})
 endforeach()
 
 # Questions of a plan are read as the command line's, and what is exported is the command's.
-set(asked command_line common_options exported outputs plan_days plan_options temporary tokens)
+set(asked command_line common_options exported memory_limit outputs plan_days plan_options temporary tokens)
 list(TRANSFORM asked REPLACE "(.+)" "app/\\1.cc")
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/*.cc)
 pybind11_add_module(pipesim_python MODULE NO_EXTRAS ${sources} ${asked})

@@ -39,7 +39,7 @@ inline constexpr double kExchangeShare = 20.0 / 132.0;
 struct Interconnect {
   int gpus_per_node = 1;
   int nics_per_node = 1;
-  BytesPerSecond nic_bandwidth{1};  // achieved by a card, each way
+  BytesPerSecond nic_bandwidth{1};  // achieved by a NIC, each way
   Seconds nic_latency;              // of a message between nodes, software included
   Bytes nic_ramp;                   // between nodes half of the bandwidth is reached at so many
   // Of a fat tree: what nodes below a switch send up, to what its uplinks carry; 1: full bisection.

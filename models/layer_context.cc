@@ -63,8 +63,8 @@ std::string fault_of_exchange(const Transformer& model, const LayerContext& cont
         ring, context.context);
   }
   if (ring_ranks(context) > 1 && windows) {
-    return fmt::format("cp_comm_type {} knows no windows of attention: use all_gather or a2a",
-                       name);
+    return fmt::format(
+        "cp_comm_type {} knows no windows and no sparse attention: use all_gather or a2a", name);
   }
   const long ranks = 1L * context.tensor * head_ranks(context);
   const char* by = "tensor x context ranks that divide heads (cp_comm_type)";
@@ -79,9 +79,10 @@ std::string fault_of_exchange(const Transformer& model, const LayerContext& cont
 }
 
 std::string fault_of_exchange(const Transformer& model, const LayerContext& context) {
-  const bool windows = model.attention_window > 0;
-  if (!context.window_exchange) return fault_of_exchange(model, context, windows);
-  std::string fault = fault_of_exchange(model, context, false);
+  const bool sparse = model.sparse.has_value();
+  const bool partial = sparse || model.attention_window > 0;
+  if (!context.window_exchange) return fault_of_exchange(model, context, partial);
+  std::string fault = fault_of_exchange(model, context, sparse);
   if (!fault.empty()) return fault;
   return fault_of_exchange(model, context_of(LayerKind::kWindowDense, model, context), true);
 }

@@ -85,6 +85,8 @@ std::string fault_of_parts(const Transformer& model) {
         encoder->hidden_size % encoder->num_attention_heads != 0 || encoder->merged < 1) {
       return "the encoder's hidden_size does not divide by its attention heads";
     }
+    constexpr int kMostProjectors = 15;  // the room of Work::matmuls
+    if (encoder->projectors > kMostProjectors) return "an encoder has at most 15 projectors";
   }
   return fault_of_pattern(model);
 }

@@ -53,8 +53,8 @@ struct Experts {
   int groups_per_token = 1;
   bool router_bias = false;  // one number per expert, moved by load and not by a gradient
   bool shared_gate = false;  // a number per token weighs the shared experts
-  int latent_size =
-      0;  // the width that routed experts work in, between two matrices; 0: the model's
+  // The width that routed experts work in, between two matrices; 0: the model's.
+  int latent_size = 0;
 
   friend bool operator==(const Experts&, const Experts&) = default;
 };

@@ -223,7 +223,7 @@ void WorkBuilder::routed_experts() {
 void WorkBuilder::expert_biases(double rows) {
   const double parts = model_.gated_mlp ? 2 : 1;
   const double inner = rows * parts * model_.experts->ffn_hidden_size / context_.expert_tensor;
-  const double outer = rows * hidden_;
+  const double outer = rows * expert_width(model_);
   if (pass_ == PassKind::kF) work_.biased += Bytes(kClamped[0] * inner + kBiased[0] * outer);
   if (pass_ == PassKind::kB) work_.biased += Bytes(kClamped[1] * inner + kBiased[1] * outer);
 }

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "app/exported.h"
+#include "app/memory_limit.h"
 #include "app/temporary.h"
 #include "app/tokens.h"
 #include "python/bindings.h"
@@ -63,11 +64,12 @@ py::tuple run_sensitivity(const SharedScenario& scenario, const std::vector<doub
 }
 
 py::tuple run_goodput(const SharedScenario& scenario, const std::string& tokens, int runs,
-                      std::uint64_t seed, std::optional<double> price) {
+                      std::uint64_t seed, std::optional<double> price, double max_steps) {
   const GoodputQuestion question{.tokens = read_tokens(tokens, {"tokens", 1, 1, tokens}),
                                  .runs = runs,
                                  .seed = seed,
-                                 .price_per_gpu_hour = price};
+                                 .price_per_gpu_hour = price,
+                                 .max_steps = max_steps};
   if (!scenario->batch.micro_batch_size || !scenario->batch.seq_length) {
     throw InputError({scenario->file, 0, 0, ""},
                      "goodput counts tokens: the scenario needs batch.micro_batch_size and "
@@ -157,12 +159,9 @@ Case only_case(const SharedScenario& scenario, const char* what) {
 
 std::optional<Bytes> limit_of(const std::optional<std::string>& text, const Case& made) {
   if (!text) return std::nullopt;
-  const Location where{"memory_limit", 1, 1, *text};
-  const auto limit = parse_memory_limit(*text, where);
+  const auto limit = activation_limit(*text, made, {"memory_limit", 1, 1, *text});
   if (const double* times = std::get_if<double>(&limit)) return *times * unit_of_limit(made);
-  if (knows_memory(*made.scenario)) return std::get<Bytes>(limit);
-  throw InputError(where,
-                   "a limit in bytes needs a memory section that says what F acquires, or a model");
+  return std::get<Bytes>(limit);
 }
 
 struct RefinementAsked {
@@ -274,6 +273,7 @@ std::string run_export(const SharedScenario& scenario, const std::string& format
                      fmt::format("unknown format '{}'{}", format, suggestion(format, formats)));
   }
   if (scenario->schedules.size() != 1) (void)only_case(scenario, "export");
+  const py::gil_scoped_release others_run;
   return exported(format, *scenario);
 }
 
@@ -345,7 +345,7 @@ void bind_commands(py::module_& module) {
       .def("html", &Orders::html);
   module.def("sensitivity", run_sensitivity, py::arg("scenario"), py::arg("factors"));
   module.def("goodput", run_goodput, py::arg("scenario"), py::arg("tokens"), py::arg("runs"),
-             py::arg("seed"), py::arg("price"));
+             py::arg("seed"), py::arg("price"), py::arg("max_steps"));
   module.def("improve", run_improve, py::arg("scenario"), py::arg("limit"), py::arg("effort"),
              py::arg("seed"));
   module.def("prove", run_prove, py::arg("scenario"), py::arg("limit"), py::arg("effort"),

@@ -5,9 +5,11 @@
 #include <optional>
 #include <variant>
 
+#include "app/memory_limit.h"
 #include "python/bindings.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/schedules.h"
 #include "sim/search/found_metrics.h"
 
@@ -52,15 +54,12 @@ void check_names(const std::vector<std::string>& names, const Scenario& scenario
   }
 }
 
-// A limit as it is asked for: of activations, in bytes or of what p microbatches keep.
+// The limit on activations: a multiple of one microbatch's, or bytes.
 std::variant<double, Bytes> limit_of(const std::string& text, const Scenario& scenario) {
   const Location where{"memory_limit", 1, 1, text};
   const auto limit = parse_memory_limit(text, where);
-  if (std::holds_alternative<Bytes>(limit) && !knows_memory(scenario)) {
-    throw InputError(
-        where, "a limit in bytes needs a memory section that says what F acquires, or a model");
-  }
-  return limit;
+  if (std::holds_alternative<double>(limit)) return limit;
+  return activation_limit(text, prepare_first(scenario), where);
 }
 
 // What is asked beside the scenario.

@@ -120,6 +120,8 @@ void Parser::retire(Option option, const std::string& hint) {
   option.option_->group("")->each([this, hint](const std::string&) { hints_.push_back(hint); });
 }
 
+void Parser::take_any() { app_->allow_extras(); }
+
 void Parser::close_with(const std::string& text) { app_->footer(text); }
 
 void Parser::add_version(const std::string& version) {

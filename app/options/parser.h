@@ -74,6 +74,9 @@ class Parser {
   // hints() has `hint`, a sentence that says what to write now.
   void retire(Option option, const std::string& hint);
 
+  // Further arguments, whatever they are, are read over.
+  void take_any();
+
   // The last lines of --help, of commands that are added later too.
   void close_with(const std::string& text);
   void add_version(const std::string& version);

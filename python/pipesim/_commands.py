@@ -75,15 +75,17 @@ def sensitivity(source: Source, changes: Mapping[str, Any] | None = None, /, *, 
 
 
 def goodput(source: Source, changes: Mapping[str, Any] | None = None, /, *, tokens: Union[str, float], runs: int = 200,
-            seed: int = 1, price_per_gpu_hour: Optional[float] = None, **keywords: Any) -> Document[Row]:
+            seed: int = 1, price_per_gpu_hour: Optional[float] = None, max_steps: float = 4e9,
+            **keywords: Any) -> Document[Row]:
     """How long training takes with failures, checkpoints and slow nodes, as `pipesim goodput` does.
 
-    tokens: of training in all, "15T" or a number. runs: training runs to simulate, from `seed` on.
+    tokens: of training in all, "15T" or a number. runs: training runs to simulate, from `seed` on. max_steps: the
+    most checkpoints and failures of all runs; more are refused.
     Returns a row for each schedule, as the document's ``goodput`` has it.
     """
     asked = tokens if isinstance(tokens, str) else f"{tokens:.0f}"
     document, text, refused = _pipesim.goodput(read(source, changes, **keywords)._read, asked, runs, seed,
-                                               price_per_gpu_hour)
+                                               price_per_gpu_hour, max_steps)
     rows = [Row(each) for each in _json.loads(document)["goodput"]]
     return Document(document, text, rows, ("schedule", "goodput", "gpu_hours", "price"), refused)
 

@@ -70,8 +70,8 @@ def import_(file: Union[str, "os.PathLike[str]"], *, format: str = "torch", sett
             accept: Sequence[str] = (), cluster: str = "", log: Union[str, "os.PathLike[str]"] = "") -> Imported:
     """Reads a schedule or a configuration of another program, as `pipesim import` does.
 
-    format: torch (a schedule CSV), megatron, torchtitan or deepspeed. settings: over what the file says, or variables
-      of a script. accept: settings to go on without. cluster: what it ran on. log: a Megatron-LM log to compare with.
+    format: torch (a schedule CSV), passes, kineto, megatron, torchtitan or deepspeed. settings: over what the file says, or variables
+      of a script. accept: settings to go on without. cluster: what it ran on. log: a training log to compare with.
     """
     arguments: list[Union[str, os.PathLike[str]]] = [file, *(f"{key}={value}" for key, value in (settings or {}).items()),
                                                        "--format", format, "-o", "-"]

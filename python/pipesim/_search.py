@@ -65,7 +65,7 @@ def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, memor
            **keywords: Any) -> Any:
     """Finds the schedule with the least time under a limit on activation memory, as `pipesim search` does.
 
-    memory_limit: a multiple of p times the activation of one microbatch on a device, or bytes: "40 GiB".
+    memory_limit: a multiple of p times the activation of one microbatch on a device, or all that a GPU may hold: "72 GiB".
     points: so many limits instead, from one microbatch to where more memory does not help; the frontier.
     progress: of a frontier, called as progress(limits done, limits) some ten times a second.
     The others are the command's options (docs/how-to/search.md); keywords that are none change the scenario.

@@ -8,7 +8,7 @@
 namespace pipesim {
 namespace {
 
-// A twentieth beyond the band is 5%, a threefold step 200%.
+// Rounded up, so that nothing outside the band reads 0%.
 std::string share_text(double share) { return fmt::format("{:.0f}%", std::ceil(100 * share)); }
 
 }  // namespace

@@ -17,32 +17,37 @@
 namespace pipesim {
 namespace {
 
-// Becomes the program; returns the error where it does not. A limit on the size of files, which is
-// an error of writing here, ends it there.
-int become(char* const* arguments, const std::filesystem::path& folder, const char* log) {
+struct StartError {
+  int error = 0;
+  bool of_program = false;  // the program could not be executed
+};
+
+// Executes the program; returns the error if that fails. Restores SIGXFSZ, which this process
+// ignores.
+StartError become(char* const* arguments, const std::filesystem::path& folder, const char* log) {
   ::signal(SIGXFSZ, SIG_DFL);
   if (!folder.empty()) {
-    const int nothing = ::open("/dev/null", O_RDONLY);
-    if (nothing < 0 || ::chdir(folder.c_str()) != 0) return errno;
-    const int printed = ::open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (printed < 0) return errno;
+    const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0 || ::chdir(folder.c_str()) != 0) return {errno};
+    const int printed = ::open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (printed < 0) return {errno};
     ::dup2(nothing, STDIN_FILENO);
     ::dup2(printed, STDOUT_FILENO);
     ::dup2(printed, STDERR_FILENO);
   }
   ::execvp(arguments[0], arguments);
-  return errno;
+  return {errno, true};
 }
 
-// The error that the child wrote before it ended; 0 where it has become the program.
-int error_from(int pipe) {
-  int error = 0;
+// The error that the child wrote before it ended; 0 where it runs the program.
+StartError error_from(int pipe) {
+  StartError error;
   ssize_t got = 0;
   do {
     got = ::read(pipe, &error, sizeof error);
   } while (got < 0 && errno == EINTR);
   ::close(pipe);
-  return got == sizeof error ? error : 0;
+  return got == sizeof error ? error : StartError();
 }
 
 }  // namespace
@@ -94,20 +99,21 @@ std::optional<pid_t> start_program(std::vector<std::string> arguments,
   const pid_t child = fork_child();
   const int refused = errno;
   if (child == 0) {
-    const int error = become(pointers.data(), folder, log.c_str());
+    const StartError error = become(pointers.data(), folder, log.c_str());
     (void)!::write(ends[1], &error, sizeof error);
     ::_exit(1);
   }
   ::close(ends[1]);
-  const int error = child < 0 ? refused : error_from(ends[0]);
-  if (error == 0) return child;
+  const StartError error = child < 0 ? StartError{refused} : error_from(ends[0]);
+  if (error.error == 0) return child;
   if (child < 0) {
     ::close(ends[0]);
   } else {
     status_of(child);
   }
-  if (child > 0 && (error == ENOENT || error == EACCES || error == ENOTDIR)) return std::nullopt;
-  refuse_by_system(what, error);
+  const bool none = error.error == ENOENT || error.error == EACCES || error.error == ENOTDIR;
+  if (error.of_program && none) return std::nullopt;
+  refuse_by_system(what, error.error);
 }
 
 }  // namespace pipesim

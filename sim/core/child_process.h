@@ -26,9 +26,9 @@ std::string how_it_ended(int status);
 // True where the process was at fault itself, as with a bad access; false where somebody ended it.
 bool is_own_fault(int status);
 
-// Starts a program, found by PATH. In `folder`, where one is given, with nothing to read and all
-// that it prints in `log` there. Nothing where there is no such program. InfeasibleError where the
-// system starts none.
+// Starts a program found by PATH. With `folder`, it runs there with empty input and its output in
+// `log`. Returns nothing if the program does not exist. InfeasibleError where the system starts
+// none.
 std::optional<pid_t> start_program(std::vector<std::string> arguments,
                                    const std::filesystem::path& folder = {},
                                    const std::string& log = "");

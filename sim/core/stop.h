@@ -1,5 +1,5 @@
-// Long work that ends early where someone who waits for it asks: the loops that take seconds call
-// check_stop(), which throws Stopped on a thread with a StopOn that is set.
+// Cancels long work. Loops that take seconds call check_stop(), which throws Stopped once the
+// thread's StopOn is set.
 #pragma once
 
 #include <atomic>

@@ -63,7 +63,7 @@ struct Scale {
   const char* unit;
 };
 
-// More says no more to a person than its power of ten.
+// Values from here on are printed with an exponent.
 constexpr double kMostWritten = 1e15;
 
 std::string scaled(double value, std::span<const Scale> scales, int digits) {

@@ -14,6 +14,7 @@
 
 #include "sim/core/child_process.h"
 #include "sim/core/error.h"
+#include "sim/core/stop.h"
 
 namespace pipesim::exact {
 namespace {
@@ -68,10 +69,11 @@ void wait_for(pid_t child, int seconds) {
   int status = 0;
   bool late = false;
   while (::waitpid(child, &status, WNOHANG) == 0) {
-    late = Clock::now() > end;
+    late = StopOn::is_asked() || Clock::now() > end;
     if (late) ::kill(child, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  check_stop();
   if (late || !WIFSIGNALED(status) || is_own_fault(status)) return;
   throw InfeasibleError("cbc " + how_it_ended(status));
 }

@@ -19,7 +19,7 @@ struct GoodputQuestion {
   int runs = 200;  // each with a seed of its own, from `seed` on
   std::uint64_t seed = 1;
   std::optional<double> price_per_gpu_hour = {};
-  double max_steps = 4e9;  // checkpoints and failures of all runs, a minute or two
+  double max_steps = 4e9;  // checkpoints and failures of all runs; more are refused
   // After each run, with the share of the expected steps that is done.
   std::function<void(double)> progress = [](double) {};
 };

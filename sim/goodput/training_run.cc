@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/core/error.h"
+#include "sim/core/stop.h"
 
 namespace pipesim {
 namespace {
@@ -49,6 +50,7 @@ class Simulation {
   RunTime finish() {
     const double work = run_.work.value();
     while (kept_ < work) {
+      check_stop();
       const double until = std::min(run_.interval.value(), work - kept_);
       if (!train(until)) continue;
       if (kept_ + until < work && !write_checkpoint()) continue;

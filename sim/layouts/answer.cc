@@ -82,6 +82,7 @@ std::vector<Line> lines_of(std::span<const ClusterPlan> plans) {
 
 struct Asked {
   std::optional<double> tokens;
+  bool causal;  // MFU, of all rows alike
 };
 
 struct Column {
@@ -145,8 +146,10 @@ constexpr std::array kColumns{
                  digits_of_row(line));
            }},
     Column{"MFU", 10, false,
-           [](const Line& line, const Asked&) {
-             return fmt::format("{:.0f}%", 100 * line.planned->mfu);
+           [](const Line& line, const Asked& asked) {
+             const Planned& planned = *line.planned;
+             const double mfu = asked.causal ? planned.mfu_causal : planned.mfu;
+             return fmt::format("{:.0f}%", 100 * (planned.iteration / planned.expected()) * mfu);
            }},
     Column{"free", 7, false,
            [](const Line& line, const Asked&) {
@@ -173,7 +176,8 @@ std::vector<Shown> columns_of(const std::vector<Line>& lines, const Asked& asked
   std::vector<Shown> all;
   for (const Column& column : kColumns) {
     if (!clusters && column.rank == 1) continue;
-    Shown shown{&column, {column.name}};
+    const bool causal = asked.causal && std::string_view(column.name) == "MFU";
+    Shown shown{&column, {causal ? "MFU, causal" : column.name}};
     for (const Line& line : lines) shown.cells.push_back(column.text(line, asked));
     const std::vector<std::string> cells(shown.cells.begin() + 1, shown.cells.end());
     if (column.rank > 0 && !says_something(cells)) continue;
@@ -198,9 +202,12 @@ std::vector<Shown> columns_of(const std::vector<Line>& lines, const Asked& asked
   return shown;
 }
 
-std::string table_text(std::span<const ClusterPlan> plans, const Asked& asked, size_t width) {
+std::string table_text(std::span<const ClusterPlan> plans, std::optional<double> tokens,
+                       size_t width) {
   const std::vector<Line> lines = lines_of(plans);
   if (lines.empty()) return "";
+  const Asked asked{
+      tokens, std::ranges::any_of(lines, [](const Line& line) { return line.planned->causal(); })};
   const std::vector<Shown> columns = columns_of(lines, asked, plans.size() > 1, width);
   std::string text;
   for (size_t row = 0; row <= lines.size(); ++row) {
@@ -238,20 +245,24 @@ std::string what_limits(const Planned& first) {
   }
   if (losses.empty()) return "";
   return fmt::format("The model's FLOPs at the GPU's peak are {:.0f}% of the time; {}.",
-                     100 * first.mfu, fmt::join(losses, ", "));
+                     100 * first.share(PlanShare::kModel), fmt::join(losses, ", "));
 }
 
-// The change that saves most, among those that were searched.
+const Planned& fastest_by_replay(const ClusterPlan& plan) {
+  return *std::ranges::min_element(plan.result.best, {}, &Planned::rank_by_replay);
+}
+
+// The change that saves most, among those that were searched. Times of one engine are compared.
 std::string what_helps(const ClusterPlan& plan) {
   const auto& best = plan.result.best;
-  const Planned& first = best.front();
-  const auto gain = [&](Seconds seconds) { return 1 - seconds / first.expected(); };
-  const auto beyond =
-      std::ranges::min_element(best, {}, [](const Planned& each) { return each.expected(); });
-  if (gain(beyond->expected()) > kWorthSaying) {
-    return fmt::format("Row {} takes {:.0f}% less with {}: no framework runs it.",
-                       beyond - best.begin() + 1, 100 * gain(beyond->expected()),
-                       extras_of(question_of(plan, *beyond), beyond->point));
+  const auto beyond = std::ranges::find_if(best, is_beyond);
+  if (beyond != best.end()) {
+    const double gain = 1 - beyond->iteration / best.front().iteration;
+    if (gain > kWorthSaying) {
+      return fmt::format("Row {} takes {:.0f}% less with {}: no framework runs it.",
+                         beyond - best.begin() + 1, 100 * gain,
+                         extras_of(question_of(plan, *beyond), beyond->point));
+    }
   }
   const PlanWhatIf* largest = nullptr;
   for (const PlanWhatIf& each : plan.what_ifs) {
@@ -260,9 +271,11 @@ std::string what_helps(const ClusterPlan& plan) {
       largest = &each;
     }
   }
-  if (largest != nullptr && gain(largest->best.front().iteration) > kWorthSaying) {
-    return fmt::format("{} would save {:.0f}%.", largest->change(),
-                       100 * gain(largest->best.front().iteration));
+  if (largest != nullptr) {
+    const double gain = 1 - largest->best.front().iteration / fastest_by_replay(plan).iteration;
+    if (gain > kWorthSaying) {
+      return fmt::format("{} would save {:.0f}%.", largest->change(), 100 * gain);
+    }
   }
   if (plan.result.counts.faster_with_memory == 0) return "";
   return fmt::format("More than {} of memory might help: {} layouts that need it may be faster.",
@@ -274,8 +287,7 @@ std::string changes_text(std::span<const ClusterPlan> plans, size_t width) {
   std::string text;
   for (const ClusterPlan& plan : plans) {
     if (plan.result.best.empty()) continue;
-    const Planned& first =
-        *std::ranges::min_element(plan.result.best, {}, &Planned::rank_by_replay);
+    const Planned& first = fastest_by_replay(plan);
     for (const PlanWhatIf& each : plan.what_ifs) {
       std::string line = fmt::format("{:>10}  {:>7}  ", "-", "-");
       std::string layout = "nothing fits";
@@ -324,8 +336,8 @@ std::string plan_answer(std::span<const ClusterPlan> plans, std::optional<double
   }
   const ClusterPlan* plan = fastest(plans);
   if (plan == nullptr) return text;
-  text += wrapped(answer_sentence(plans, tokens), width) + "\n" +
-          table_text(plans, {tokens}, width) + "\n" + changes_text(plans, width);
+  text += wrapped(answer_sentence(plans, tokens), width) + "\n" + table_text(plans, tokens, width) +
+          "\n" + changes_text(plans, width);
   const Planned& first = plan->result.best.front();
   std::string below = how_sure(*plan);
   for (const std::string& more : {what_limits(first), what_helps(*plan)}) {

@@ -130,6 +130,7 @@ void name_ideas(std::vector<Planned>& rows) {
   for (Planned& row : rows) {
     std::vector<std::string> names;
     if (&row == &rows.front()) names.emplace_back("fastest");
+    if (row.rank_by_replay == 1 && &row != &rows.front()) names.emplace_back("fastest by replay");
     std::vector<Framework> others = row.runs_on;
     std::erase_if(others, [&](Framework each) { return std::ranges::count(seen, each) > 0; });
     if (!others.empty() && &row != &rows.front()) {

@@ -26,7 +26,7 @@ bool keeps_remainders(const Scenario& base) {
 }
 bool has_moments(const Scenario& base) { return gathers(base) && of_experts(base); }
 
-// Blackwell's recipes leave on the GPU what goes where; Hopper's have DeepEP.
+// Blackwell's recipes use HybridEP, which keeps routing on the GPU; Hopper's use DeepEP.
 bool has_hybrid_dispatch(const Scenario& base) {
   return of_experts(base) && base.hardware->gpu.has(Precision::kFp4);
 }
@@ -102,10 +102,20 @@ std::vector<PlanSetting> tuned_switches(std::optional<Framework> framework,
   return all;
 }
 
+namespace {
+
+// A backend stands beside the dispatcher `flex` alone.
+bool is_set(const Known& known, const Scenario& base) {
+  const bool backend = known.applies == has_hybrid_dispatch;
+  return known.applies(base) && (!backend || base.modelled->context.flex_dispatcher);
+}
+
+}  // namespace
+
 std::vector<PlanSwitch> switches_of(const PlanQuestion& question) {
   std::vector<PlanSwitch> all;
   for (const Known& each : kSwitches) {
-    if (each.applies(question.base)) all.push_back({each.name(), each.value(question.base)});
+    if (is_set(each, question.base)) all.push_back({each.name(), each.value(question.base)});
   }
   return all;
 }
@@ -113,7 +123,7 @@ std::vector<PlanSwitch> switches_of(const PlanQuestion& question) {
 std::string switches_text(const PlanQuestion& question) {
   std::vector<std::string> all;
   for (const Known& each : kSwitches) {
-    if (!each.applies(question.base) || each.value(question.base) != each.tuned) continue;
+    if (!is_set(each, question.base) || each.value(question.base) != each.tuned) continue;
     all.push_back(each.tuned == "true" ? std::string(each.name())
                                        : fmt::format("{}={}", each.name(), each.tuned));
   }

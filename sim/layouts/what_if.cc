@@ -93,7 +93,7 @@ std::string PlanWhatIf::change() const {
 
 WhatIfChange read_what_if(const std::string& text, const Location& where) {
   const size_t equals = text.find('=');
-  WhatIfChange change{.name = text.substr(0, equals)};
+  WhatIfChange change{.name = text.substr(0, equals), .where = where};
   const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
   if (change.name == "schedule") {
     if (find_schedule(value) == nullptr) {
@@ -132,7 +132,10 @@ std::vector<PlanWhatIf> plan_named_what_ifs(const PlanQuestion& question, PlanOp
     } else {
       const auto* const known = std::ranges::find(kQuantities, each.name, &Changeable::key);
       quantity = known->name;
-      if (!known->change(changed, each.factor)) continue;
+      if (!known->change(changed, each.factor)) {
+        throw InputError(each.where, fmt::format("'{}={:g}': this question has no such change",
+                                                 each.name, each.factor));
+      }
     }
     auto found = searched(std::move(quantity), each.factor, std::move(changed), options);
     if (!found) return all;

@@ -26,12 +26,13 @@ struct WhatIfChange {
   std::string name = {};      // "network"
   double factor = 0;          // 0 where a schedule is named
   std::string schedule = {};  // its name
+  Location where = {};
 };
 // "network=0.5", "schedule=1f1b"; InputError at `where` for another text, with the nearest name.
 WhatIfChange read_what_if(const std::string& text, const Location& where);
 
-// The question again with each of the changes by itself; those that it does not have, as GPUs that
-// are no whole nodes, are left out.
+// The question again with each of the changes by itself. InputError for one that it does not have,
+// as GPUs that are no whole nodes, or a network within one node.
 std::vector<PlanWhatIf> plan_named_what_ifs(const PlanQuestion& question, PlanOptions options,
                                             std::span<const WhatIfChange> changes);
 

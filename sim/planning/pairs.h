@@ -14,12 +14,12 @@ namespace pipesim {
 // True where a block of any two chunks of a device takes less than its two passes.
 bool gains_by_pairs(const Problem& problem);
 
-// `program` with neighbours joined until no further join helps, by the problem's objective, or
-// `effort` passes have been evaluated for a start. The result is never longer and never peaks above
-// the larger of `limit` and what the program peaked at. Neighbours are joined one after the other,
-// in rounds from the first pass to the last, a block with BW before one with B or W alone; this is
-// done from the program, and from it with all neighbours joined at once. The shortest result is
-// taken. A program with copies comes back as it is, since its copies name passes. O(effort).
+// Joins neighbours until no join helps, by the problem's objective. Makes three attempts, each of
+// at most `effort` passes evaluated, and returns the shortest: one neighbour after the other, in
+// rounds from the first pass to the last; or first all neighbours at once, each backward with the
+// forward behind it, or before it. A block with BW is tried before one with B or W alone. The
+// result is never longer than `program`, nor peaks above the larger of `limit` and its peak. A
+// program with copies comes back unchanged, since its copies name passes. O(effort).
 Program with_pairs(const Program& program, const Problem& problem, Bytes limit, double effort);
 
 // Each block as its forward and then its backward. O(passes).

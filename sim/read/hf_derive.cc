@@ -96,11 +96,13 @@ long number_of(const YamlValue& value) {
     const std::vector<YamlValue> list = value.list();
     if (list.empty()) value.fail("expected a number, or a list of one for each layer");
     for (const YamlValue& each : list) {
-      if (number_of(each) != number_of(list.front())) {
-        each.fail("expected the same number in every layer");
-      }
+      if (each.is_list()) each.fail("expected a whole number");
     }
-    return number_of(list.front());
+    const long first = number_of(list.front());
+    for (const YamlValue& each : list) {
+      if (number_of(each) != first) each.fail("expected the same number in every layer");
+    }
+    return first;
   }
   if (value.is_map()) value.fail("expected a whole number");
   refuse_text(value);

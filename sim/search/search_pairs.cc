@@ -44,6 +44,7 @@ void Search::add_paired(const std::vector<Found>& all, Bytes limit, SearchResult
       families_, [](const Family& family) { return gains_by_pairs(family.problem); });
   if (!gains || !is_shorter(result.bound, *result.best)) return;
   for (const Found& start : starts_of_pairs(all, limit, result)) {
+    if (options_.refinement.stop()) break;
     auto program = std::make_shared<const Program>(
         with_pairs(*start.program, start.problem, limit, options_.refinement.effort));
     Found found = measure(start, start.problem, std::move(program));

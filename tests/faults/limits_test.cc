@@ -46,7 +46,7 @@ const std::array<std::string, 21> kCommands{
     "gallery -o gallery",
     "export s.yaml schedule=1f1b -o order.csv",
     "list schedules",
-    "compare s.yaml 1f1b zb-h1 --format json -o compare.json",
+    "compare s.yaml 1f1b zb-h1 --json compare.json",
     "improve s.yaml 1f1b -o better.csv",
     "prove " PIPESIM_SOURCE_DIR
     "/scenarios/quickstart.yaml v-half parallel.pipeline_model_parallel_size=6 "

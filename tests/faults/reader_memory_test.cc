@@ -1,4 +1,5 @@
 // Memory of a command in proportion to its input, whatever the shape of that: many lines, or one.
+#include <cerrno>
 #include <fmt/format.h>
 #include <functional>
 #include <gtest/gtest.h>
@@ -48,7 +49,12 @@ std::vector<Reader> readers() {
       {"unknown keys on a line", "in.yaml", repeated("x: {a: ", "[1]", ", b: ", "}\n"), run},
       {"stragglers", "in.yaml",
        repeated(scenario + "perturb: {stragglers: [", "{rank: 0, factor: 2}", ",", "]}\n"), run},
-      {"factors", "in.yaml", repeated(scenario + "batch: {factors: [", "1", ",", "]}\n"), run},
+      {"factors", "in.yaml",
+       repeated("schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 4}\n"
+                "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n"
+                "batch: {factors: [",
+                "1", ",", "]}\n"),
+       "run in.yaml batch.num_microbatches=8"},
       {"swept values", "in.yaml",
        repeated(scenario + "sweep: {grid: {cost.forward: [", "1 ms", ",", "]}}\n"),
        "sweep in.yaml -o out"},
@@ -57,14 +63,14 @@ std::vector<Reader> readers() {
        "run s.yaml schedule='{file: in.yaml}'"},
       {"an order's cells", "in.csv", repeated("", "0F0", ",", "\n"),
        "run s.yaml schedule='{csv: in.csv}'"},
-      {"passes of a run", "in.csv", repeated("device,kind\n", "0,F", ",", "\n"),
+      {"passes of a run", "in.csv", repeated("rank,kind,start_ms,end_ms\n", "0,F,0,1", "\n", "\n"),
        "import in.csv --format passes"},
       {"a script's words", "in.sh", repeated("torchrun pretrain_gpt.py ", "--a", " ", "\n"),
        "import in.sh --format megatron"},
       {"a script's lines", "in.sh", repeated("", "A=1", "\n", "\n"),
        "import in.sh --format megatron"},
       {"a bridge's list", "in.yaml", repeated("model: {a: [", "1", ",", "]}\n"),
-       "import in.yaml --format megatron-bridge"},
+       "import in.yaml --format megatron"},
       {"a job file", "in.toml", repeated("[model]\na = [", "1", ",", "]\n"),
        "import in.toml --format torchtitan"},
       {"a DeepSpeed configuration", "in.json", repeated("{\"a\": [", "1", ",", "]}\n"),
@@ -74,7 +80,7 @@ std::vector<Reader> readers() {
                 ",", "]}\n"),
        "import in.json --format kineto"},
       {"a log", "in.log", repeated("", "elapsed time per iteration (ms): 1.0", " | ", "\n"),
-       "anchor s.yaml --log in.log"},
+       "anchor m.yaml --log in.log"},
       {"a config.json", "in.json", repeated("{\"architectures\": [", "\"a\"", ",", "]}\n"),
        "run m.yaml model='{hf_config: in.json}'"},
       {"a calibration", "in.yaml",
@@ -95,7 +101,7 @@ double peak_bytes(const std::string& folder, const std::string& arguments) {
   }
   int status = 0;
   rusage used{};
-  while (::wait4(child, &status, 0, &used) < 0) {
+  while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
   EXPECT_TRUE(WIFEXITED(status)) << arguments;
   return 1024.0 * static_cast<double>(used.ru_maxrss);

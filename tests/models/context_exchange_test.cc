@@ -269,7 +269,7 @@ TEST(ContextExchange, OfWindowsMayBeAnother) {
   EXPECT_EQ(exchanges_of_layers(model, mixed)[1], ContextExchange::kRing);
   std::swap(mixed.exchange, *mixed.window_exchange);
   EXPECT_EQ(fault_of(model, mixed),
-            "cp_comm_type p2p knows no windows of attention: use all_gather or a2a");
+            "cp_comm_type p2p knows no windows and no sparse attention: use all_gather or a2a");
 }
 
 TEST(ContextExchange, RefusesWhatTransformerEngineDoes) {
@@ -286,7 +286,7 @@ TEST(ContextExchange, RefusesWhatTransformerEngineDoes) {
   windows.attention_window = 4096;
   windows.layer_pattern = "WG";
   EXPECT_EQ(fault(windows, ContextExchange::kRing, 2),
-            "cp_comm_type p2p knows no windows of attention: use all_gather or a2a");
+            "cp_comm_type p2p knows no windows and no sparse attention: use all_gather or a2a");
   EXPECT_EQ(fault(windows, ContextExchange::kHeads, 2), "");
   LayerContext unfused = divided(ContextExchange::kHeads);
   unfused.flash_attention = false;

@@ -60,6 +60,7 @@ class ListExpression {
     }
     int times = 1;
     if (take('*') && !number(times)) return false;
+    if (values.empty()) return true;
     if (values.size() * static_cast<size_t>(times) + to.size() > kMost) return false;
     for (int i = 0; i < times; ++i) to.insert(to.end(), values.begin(), values.end());
     return true;
@@ -163,7 +164,8 @@ void put_window(Settings& settings, long layers, Draft& draft) {
   const auto window = settings.text({"window_size"});
   const auto skipped = settings.text({"window_attn_skip_freq"});
   const std::vector<long> sides = numbers_of(window.value_or(""));
-  if (sides.empty() || sides[0] <= 0) return;
+  constexpr long kMostTokens = 1L << 40;
+  if (sides.empty() || sides[0] <= 0 || sides[0] > kMostTokens) return;
   put(draft.model, "attention_window", sides[0] + 1);
   const std::string letters =
       skipped ? letters_of(*skipped, layers, 'W', 'G') : std::string(layers, 'W');
@@ -310,11 +312,13 @@ void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes
   const long size =
       settings.number({"moe_ffn_hidden_size", "moe_intermediate_size"}, 1).value_or(ffn);
   const bool bias = settings.is_set({"moe_router_enable_expert_bias"});
+  const auto latent = settings.number({"moe_latent_size"}, 1);
   if (experts.value_or(1) <= 1) return;
   sizes.experts = true;
   put(draft.model, "moe.num_experts", *experts);
   put(draft.model, "moe.router_topk", theirs ? *theirs : theirs_alone ? 1 : topk);
   put(draft.model, "moe.ffn_hidden_size", size);
+  if (latent) put(draft.model, "moe.latent_size", *latent);
   put_shared_experts(settings, size, draft);
   put_expert_groups(settings, draft);
   if (bias) put_flag(draft.model, "moe.router_bias", true);

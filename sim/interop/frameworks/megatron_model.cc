@@ -138,6 +138,10 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   sizes.layers = *layers;
   sizes.idle_layers = numbers_of(settings.text({"noop_layers"}).value_or(""));
   const long working = *layers - static_cast<long>(sizes.idle_layers.size());
+  if (working < 1) {
+    not_understood(draft, "noop_layers", "noop_layers: no layer is left");
+    return;
+  }
   put(draft.model, "num_layers", working);
   put(draft.model, "hidden_size", *hidden);
   const bool gated = is_gated(settings);

@@ -19,6 +19,7 @@ constexpr std::array kMissing{
     Missing{"--multi-latent-attention", "latent attention"},
     Missing{"--mtp-num-layers", "MTP layers"},
     Missing{"--moe-ffn-hidden-size", "experts of a width of their own"},
+    Missing{"--moe-latent-size", "experts in a latent space"},
     Missing{"--context-parallel-size", "context parallelism in its runtime"},
     Missing{"--expert-tensor-parallel-size", "experts of a tensor parallel size of their own"},
     Missing{"--fp8-format", "fp8 without Transformer Engine, which its runtime does not take"},

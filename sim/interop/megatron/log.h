@@ -21,8 +21,8 @@ StepSize step_size(const Scenario& scenario);
 struct LoggedSteps {
   Seconds median;
   std::size_t lines = 0;  // that the median is of
-  std::size_t dropped =
-      0;  // before them: the first 3, or half of the lines where there are fewer than 6
+  // Before them: the first 3, or half of the lines where there are fewer than 6.
+  std::size_t dropped = 0;
 };
 
 // Reads the first form below that some line has; the first lines are warm-up and are dropped.

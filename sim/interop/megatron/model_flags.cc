@@ -147,6 +147,7 @@ class ModelFlags {
     if (experts.shared_experts > 0) {
       value("moe-shared-expert-intermediate-size", static_cast<int>(shared_width(experts)));
     }
+    if (experts.latent_size > 0) value("moe-latent-size", experts.latent_size);
     flag("moe-grouped-gemm");
     if (experts.shared_gate) flag("moe-shared-expert-gate");
     router(experts);

@@ -141,9 +141,8 @@ void add_optimizer_state(const ParameterState& state, MegatronFlags& to) {
   }
   if (!optimizer.remainders && optimizer.main_params == 4 && optimizer.host_fraction == 0) {
     to.left_out.emplace_back(
-        "whole weights in fp32: from Transformer Engine 2.1 on the optimizer keeps of them what "
-        "bf16 "
-        "ones lack, 2 bytes a parameter less (memory.store_param_remainders)");
+        "fp32 master weights: from Transformer Engine 2.1 on it stores only the 2 bytes that bf16 "
+        "weights lack (memory.store_param_remainders)");
   }
 }
 

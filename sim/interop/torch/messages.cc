@@ -22,7 +22,9 @@ constexpr std::array<Word, 4> kWords{{{"SEND_F", true, false},
 std::optional<int> number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && value >= 0;
+  constexpr int kMost = 1 << 20;
+  const bool whole =
+      error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= kMost;
   return whole ? std::optional(value) : std::nullopt;
 }
 

@@ -81,7 +81,8 @@ inline constexpr auto kMetrics = std::to_array<Metric>({
      .better = Better::kLess,
      .of_all_gpus = true,
      .of = asked::number<&Report::makespan_from_rest>,
-     .definition = "the same of an iteration before which all devices are idle"},
+     .definition =
+         "first pass start to last pass end of an iteration before which all devices are idle"},
     {.name = "cost_seconds",
      .label = "cost",
      .unit = MetricUnit::kSeconds,
@@ -236,7 +237,8 @@ inline constexpr auto kMetrics = std::to_array<Metric>({
        const auto& peak = result.report.peak_memory;
        return peak ? std::optional(peak->value()) : std::nullopt;
      },
-     .definition = "the same with weights, gradients, optimizer state, buffers and overhead"},
+     .definition = "most bytes on a device at a time: activations, weights, gradients, optimizer "
+                   "state, buffers, overhead"},
     {.name = "capacity_bytes",
      .label = "GPU memory",
      .title = "memory of a GPU",
@@ -347,7 +349,7 @@ inline constexpr auto kMetrics = std::to_array<Metric>({
      .better = Better::kLess,
      .band = BandRule::kAsSeconds,
      .of_all_gpus = true,
-     .definition = "iteration_seconds where messages share links and network cards"},
+     .definition = "iteration_seconds where messages share links and NICs"},
     {.name = "contended_stddev_seconds",
      .label = "jitter",
      .title = "standard deviation with contention",
