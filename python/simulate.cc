@@ -184,7 +184,7 @@ void bind_simulate(py::module_& module) {
   py::class_<Answer, std::shared_ptr<Answer>>(module, "Answer")
       .def("tasks",
            [](const std::shared_ptr<Answer>& answer) {
-             return tasks_of({answer, &answer->result});
+             return std::make_shared<Tasks>(std::shared_ptr<const Result>(answer, &answer->result));
            })
       .def("json", json_of, py::call_guard<py::gil_scoped_release>())
       .def("svg", svg_of, py::arg("pixels") = py::none(), py::call_guard<py::gil_scoped_release>());

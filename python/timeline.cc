@@ -80,49 +80,34 @@ std::vector<TaskId> waiting(const TaskGraph& graph) {
 
 }  // namespace
 
-class Tasks {
- public:
-  explicit Tasks(std::shared_ptr<const Result> result) : result_(std::move(result)) {}
-
-  [[nodiscard]] Column column(const std::string& name) {
-    if (name == "start") return column_of(result_, result_->timeline.start);
-    if (name == "end") return column_of(result_, result_->timeline.end);
-    if (name == "awaited") return column_of(result_, graph().edges());
-    if (name == "waiting") {
-      const auto tasks = std::make_shared<const std::vector<TaskId>>(waiting(graph()));
-      return column_of(tasks, *tasks);
-    }
-    if (!table_) table_ = std::make_shared<const TaskTable>(graph());
-    if (name == "kind") return column_of(table_, table_->kind);
-    if (name == "pass_kind") return column_of(table_, table_->pass);
-    for (const auto& [column, numbers] : {std::pair{"device", &table_->device},
-                                          {"receiver", &table_->receiver},
-                                          {"stage", &table_->stage},
-                                          {"microbatch", &table_->microbatch},
-                                          {"iteration", &table_->iteration}}) {
-      if (name == column) return column_of(table_, *numbers);
-    }
-    throw py::key_error(name);
+Column Tasks::column(const std::string& name) {
+  if (name == "start") return column_of(result_, result_->timeline.start);
+  if (name == "end") return column_of(result_, result_->timeline.end);
+  if (name == "awaited") return column_of(result_, graph().edges());
+  if (name == "waiting") {
+    const auto tasks = std::make_shared<const std::vector<TaskId>>(waiting(graph()));
+    return column_of(tasks, *tasks);
   }
-
-  [[nodiscard]] std::string name(size_t task) const {
-    if (task >= graph().size()) throw py::index_error("no such task");
-    return graph().name(static_cast<TaskId>(task));
+  if (!table_) table_ = std::make_shared<const TaskTable>(graph());
+  if (name == "kind") return column_of(table_, table_->kind);
+  if (name == "pass_kind") return column_of(table_, table_->pass);
+  for (const auto& [column, numbers] : {std::pair{"device", &table_->device},
+                                        {"receiver", &table_->receiver},
+                                        {"stage", &table_->stage},
+                                        {"microbatch", &table_->microbatch},
+                                        {"iteration", &table_->iteration}}) {
+    if (name == column) return column_of(table_, *numbers);
   }
+  throw py::key_error(name);
+}
 
-  [[nodiscard]] std::vector<TaskId> critical_path() const {
-    return pipesim::critical_path(graph(), result_->timeline);
-  }
+std::string Tasks::name(size_t task) const {
+  if (task >= graph().size()) throw py::index_error("no such task");
+  return graph().name(static_cast<TaskId>(task));
+}
 
- private:
-  [[nodiscard]] const TaskGraph& graph() const { return *result_->graph; }
-
-  std::shared_ptr<const Result> result_;
-  std::shared_ptr<const TaskTable> table_;  // once a column of it is asked for
-};
-
-std::shared_ptr<Tasks> tasks_of(std::shared_ptr<const Result> result) {
-  return std::make_shared<Tasks>(std::move(result));
+std::vector<TaskId> Tasks::critical_path() const {
+  return pipesim::critical_path(graph(), result_->timeline);
 }
 
 void bind_timeline(py::module_& module) {
