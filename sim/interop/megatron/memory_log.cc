@@ -17,7 +17,7 @@ struct MemoryForm {
   std::string_view key;
   double unit = kGibibyte;
   bool reserved = false;
-  std::string_view follows;
+  std::string_view follows = {};
 };
 
 constexpr std::array kMemoryForms{
