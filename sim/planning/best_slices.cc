@@ -44,7 +44,7 @@ class SlicePlanner {
     return work_[units_];
   }
 
-  // Of what was planned last.
+  // Slice lengths of the last plan, first slice first.
   [[nodiscard]] std::vector<long> lengths() const {
     std::vector<long> lengths;
     for (int end = units_; end > 0; end -= last_[end]) lengths.push_back(last_[end]);

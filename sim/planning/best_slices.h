@@ -10,7 +10,7 @@
 
 namespace pipesim {
 
-// Of one slice, forward and back.
+// Forward and backward time of one slice.
 struct SliceTime {
   Seconds work;     // on the device that works most
   Seconds passing;  // on all others, and on its messages

@@ -19,7 +19,7 @@ struct Entries {
   }
 };
 
-// Of a chunk, from its F to the end of its W, counted from the entry of its microbatch.
+// A chunk's slots from its F to the end of its W, counted from the entry of its microbatch.
 struct Lifespan {
   long begin, end;
 };

@@ -1,5 +1,5 @@
-// What follows from a described block by itself, before anything runs. These are the claims of a
-// description; tests/read/description_claims_test.cc holds simulations to them.
+// Figures of a described block, computed before anything runs: the claims of its description.
+// tests/read/description_claims_test.cc holds simulations to them.
 #pragma once
 
 #include <vector>
@@ -18,8 +18,8 @@ struct BlockFigures {
   };
   long period = 0;  // slots from one microbatch to the next
   std::vector<Device> devices;
-  // Of the device that takes longest, with nothing tightened: its slots from first to last, and
-  // those in which it works. Passes that take as long as their slots need no more than `span`.
+  // The device that takes longest, with nothing tightened: its slots from first to last, and those
+  // in which it works. Passes as long as their slots need at most `span`.
   long span = 0;
   long work = 0;
 
@@ -27,8 +27,9 @@ struct BlockFigures {
   [[nodiscard]] int most_in_flight() const;
 };
 
-// Of the block as it is instantiated for this problem. Lifespans are those of a microbatch in the
-// middle: with m of less than twice the lifespan over the period it may be no steady one.
+// Instantiates the block for this problem. Lifespans are those of a microbatch in the middle; with
+// fewer microbatches than twice the lifespan over the period, no microbatch may be in a steady
+// state.
 BlockFigures figures_of(const Description& description, const Problem& problem);
 
 }  // namespace pipesim

@@ -24,7 +24,7 @@ class Layer {
     *out_++ = kind;
     return true;
   }
-  // Of at most `wanted` more.
+  // Puts one pass if any is left, and counts it off `wanted`.
   void put(std::uint8_t kind, int& wanted) {
     if (wanted > 0 && put(kind)) --wanted;
   }
@@ -227,7 +227,7 @@ int HoleFiller::find_filler(const VeeOrders& orders, int d, int column) {
   return found;
 }
 
-// Whether the next pass of a kind is there, and all that it waits for has run before the column.
+// True if the device has a pass of this kind left whose inputs are complete before the column.
 bool HoleFiller::may_run(const VeeOrders& orders, int kind, int d, int column) const {
   const size_t of = VeeOrders::id(kind, d);
   const int number = count_[of];
@@ -240,7 +240,7 @@ bool HoleFiller::may_run(const VeeOrders& orders, int kind, int d, int column) c
   return ran > number + 1 || (ran == number + 1 && end_[source] <= column);
 }
 
-// Whether no peak rises when a forward moves up to `column`.
+// True if no peak rises when a forward moves up to `column`.
 bool HoleFiller::has_room(int d, int column, int from) const {
   const auto cells = cells_.row(d);
   int held = held_[d];

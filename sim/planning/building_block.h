@@ -29,7 +29,7 @@ struct Block {
 // Slots of a microbatch on a device: of its F0, F1, B1 and B0.
 using VeeSlots = std::array<int, 4>;
 
-// Those of the authors' public generator for V-Half and V-Min, counted from the first one.
+// The slots in the authors' public generator for V-Half and V-Min, counted from the first one.
 VeeSlots v_half_slots(int devices, int device);
 VeeSlots v_min_slots(int devices, int device);
 

@@ -30,7 +30,7 @@ class DescribedCells {
         if (stage >= first && stage <= last) add_stage(line, vs);
       }
     }
-    // What stands at one position goes out, comes back and is waited for in the order of passes.
+    // Copies at one position keep the order of their passes.
     std::ranges::sort(cells_, {}, [this](const CopyCell& cell) {
       const Stay& stay = stays_(cell.vs, cell.unit);
       return std::tuple(cell.device, cell.position, cell.kind,

@@ -297,7 +297,7 @@ class Instance {
     }
   }
 
-  // What plans with free slots can take.
+  // Plans with free slots take one copy of the model, whole sequences and no shared vocabulary.
   void check_tightened() const {
     const auto filler = std::ranges::find_if(
         description_.block, [](const DescribedPasses& passes) { return !passes.at; });
@@ -489,7 +489,7 @@ std::vector<std::string> reserved_names() {
   for (const auto& more : {pass_names(), rule_names()}) {
     names.insert(names.end(), more.begin(), more.end());
   }
-  // Of formulas, and keys that stand beside a schedule.
+  // Words of formulas, and keys next to a schedule.
   for (const char* word :
        {"and", "or", "not", "if", "else", "min", "max", "gcd", "file", "name", "csv", "splits",
         "recompute", "offload", "memory_limit", "virtual_pipeline_model_parallel_size"}) {

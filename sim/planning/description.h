@@ -27,7 +27,8 @@ struct DescribedPlacement {
   Kind kind = Kind::kLinear;
   std::vector<int> devices = {};          // of kList, by virtual stage
   std::optional<Expression> device = {};  // of kFormula, by `placement_names()`
-  // Of all copies, with kFormula, by `placement_names()` but s: where devices hold unequal numbers.
+  // With kFormula, where devices hold unequal numbers: the stages of all copies, by
+  // `placement_names()` without s.
   std::optional<Expression> stages = {};
   int copies = 1;  // of the model, with a list or formula
   Location where = {};

@@ -118,8 +118,8 @@ class DeviceBound {
   double to_first_b_;  // from the start of the first F
 };
 
-// Of units that cost unequally: what all of them would take if each cost what the cheapest does,
-// and what each device has to do, after the way of the first F of the problem of those.
+// For units of unequal cost, the larger of two bounds. One takes every unit at the cheapest one's
+// cost. The other is each device's work, after its first F may start in that cheapest problem.
 DeviceBoundParts parts_of_unequal(const Problem& problem, Bytes limit, Objective objective) {
   const Problem cheapest = of_cheapest_units(problem);
   DeviceBoundParts bound = parts_of_device_bound(cheapest, limit, objective);

@@ -1,15 +1,16 @@
 // A lower bound on the time of every program of a placement under a limit on activation memory,
 // from each device alone.
 //
-// Of each device, the largest of
-//   - its work, with the idle time that no order avoids: between its first F and its first B only F
-//     can run, no more than the limit holds (start); between its last F of a chunk and that
-//     microbatch's B only what is in flight then, no more than the limit holds (drain). Where not
-//     every F can run before the first B the two stretches are disjoint and both count;
+// For each device, the larger of
+//   - its work and its unavoidable idle time. Between its first F and its first B only F can run,
+//   as
+//     many as the limit holds (start). Between its last F of a chunk and that microbatch's B, only
+//     microbatches in flight can run, as many as the limit holds (drain). The two stretches are
+//     disjoint and both count where not every F can run before the first B;
 //   - the bytes times seconds that its microbatches must hold, over the limit.
-// Units that cost unequally count with the seconds and bytes of the cheapest, and with their own in
-// what each device has to do. What a microbatch's B waits for is the way down to the last stage and
-// back, without any wait. It does not rise with the limit. O(devices x chunks^2 + stages).
+// Units of unequal cost count with the seconds and bytes of the cheapest, and with their own in
+// each device's work. A microbatch's B waits for the way down to the last stage and back, with no
+// wait on it. A higher limit never raises the bound. O(devices x chunks^2 + stages).
 #pragma once
 
 #include <vector>
@@ -20,7 +21,7 @@
 
 namespace pipesim {
 
-// Of every model stage, in seconds, when nothing waits.
+// Seconds along the pipeline when nothing waits, by model stage.
 struct StageWays {
   explicit StageWays(const Problem& problem);
 
@@ -34,14 +35,14 @@ struct DeviceBoundParts {
   Seconds drain;   // of its idle time in that bound, what comes after the last F of a chunk
 };
 
-// Of a makespan the way of the first F to the device counts too.
+// A makespan also counts the way of the first F to the device.
 DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective);
 
 // By the problem's objective, or by another.
 Seconds bound_of_devices(const Problem& problem, Bytes limit);
 Seconds bound_of_devices(const Problem& problem, Bytes limit, Objective objective);
 
-// Of both times that plans are compared by, in the unit of the problem's seconds.
+// Lower bounds of both times that plans are compared by, in the unit of the problem's seconds.
 PlanTime least_plan_time(const Problem& problem, Bytes limit);
 
 // The same of the schedule's order, from the peak that it claims: known before it is planned. 0

@@ -63,7 +63,7 @@ class RuledDevice {
     int weights = 0;                                  // likewise, those of BW too
     size_t next_owed = 0;                             // see Ran
   };
-  // What ran.
+  // Passes that ran.
   struct Ran {
     std::vector<Chunk> chunks;
     int forwards = 0, backwards = 0, recomputed = 0;  // of all chunks
@@ -116,7 +116,7 @@ class RuledDevice {
     return true;
   }
 
-  // Of a microbatch's splits the last goes first.
+  // Within a microbatch, the last split goes first.
   bool run_back(const RulePass& pass) {
     const bool again = pass.kind == PassKind::kR;
     Chunk* const chunk =

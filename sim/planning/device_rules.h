@@ -43,14 +43,14 @@ struct DeviceRules {
 // The names that stand in formulas of rules, after the sizes and parameters.
 std::vector<std::string> rule_names();  // d i
 
-// `values`: of the sizes and parameters. Passes of a vocabulary are left out where the problem's is
-// not shared. InputError in the rules where they leave passes out, name a chunk that is not there.
-// Whether the order can be executed is for `walk` to say. O(passes x chunks of a device).
+// `values`: the sizes and parameters. Passes of a vocabulary are left out where the problem does
+// not share it. InputError in rules that leave passes out or name a chunk beyond the device's.
+// `walk` checks that the order can be executed. O(passes x chunks of a device).
 Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
                       const Problem& problem);
 
-// What follows from the rules before anything runs, whatever passes take. These are the claims of a
-// description by rules; tests/read/rules_test.cc holds simulations to them.
+// Figures of the rules before anything runs, for any pass times: the claims of a description by
+// rules. tests/read/rules_test.cc holds simulations to them.
 struct RuleFigures {
   std::vector<long> rounds;  // of each phase
   int in_flight = 0;         // chunks between the start of their F and the end of W or BW, at most

@@ -21,10 +21,10 @@ class Expression {
   // letter from which on it cannot be read. O(length).
   Expression(std::string text, Location where, std::span<const std::string> names);
 
-  // `values` are those of `names`, in their order. InputError at the operator for a division by
-  // zero, and for what is beyond 10^15. What `if`, `and` and `or` do not need is not computed.
+  // `values` follow the order of `names`. InputError at the operator for a division by zero or a
+  // value beyond 10^15. `if`, `and` and `or` compute only the operands they need.
   [[nodiscard]] long value(std::span<const long> values) const;
-  // Whether the `name`-th name stands in it.
+  // True if the text uses the `name`-th name.
   [[nodiscard]] bool mentions(std::size_t name) const;
 
   [[nodiscard]] const std::string& text() const { return text_; }

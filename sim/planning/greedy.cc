@@ -97,8 +97,8 @@ void GreedyPlanner::connect(const Problem& problem, const StagePass& pass) {
   device.hop[step] = target.exists() ? ticks(problem.transfer(pass.vs, target.vs)) : 0;
 }
 
-// Of a device's memory chunk 0 has the share that it would have of the bytes times seconds of a
-// microbatch that never waits (Little's law): what more F0 took would be missing for F1.
+// Gives chunk 0 the share of a device's memory that it has of the bytes times seconds of a
+// microbatch that never waits (Little's law). More in-flight F0 would leave too little for F1.
 void GreedyPlanner::share_memory(const Problem& problem) {
   const Placement& place = problem.placement;
   const StageWays ways(problem);

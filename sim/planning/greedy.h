@@ -96,7 +96,7 @@ class GreedyPlanner {
     int bucket = -1;
   };
 
-  // What a device that is free can do.
+  // The options of an idle device.
   struct Choice {
     std::optional<Step> now;
     double next = kNever;       // when the next input comes, of passes that have room

@@ -197,7 +197,7 @@ void Justifier::advance(int d, const Place& place) {
 // Into the first gap from `earliest` on that holds it, where the stretches behind it leave room.
 double Justifier::place(int d, const Row& row, const Item& item, double earliest) {
   const auto& stretches = stretches_[d];
-  // What it waits for may be the first of a stretch, and take no time.
+  // Its input may be the first of a stretch, and take no time.
   const auto fits_before = [&](const Stretch& stretch) {
     return earliest < stretch.start && earliest + row.seconds <= stretch.start &&
            (row.acquired == 0 || room_.fits(stretch.peak + row.acquired));

@@ -38,13 +38,13 @@ class Justifier {
   // one set, all of them would have done the same.
   [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
-  // Of what it makes of the lists: never more than theirs. Requires lists of F, B and W that can be
-  // executed and keep the limit.
+  // The time of the justified lists: at most that of `lists`. Requires executable lists of F, B and
+  // W that keep the limit.
   PlanTime run(const PassLists& lists);
-  // What the last run has made.
+  // Stores the lists of the last run.
   void save(PassLists& lists) const;
 
-  // Of the lists as they are, whatever the limit.
+  // The time of the lists as they are, whatever the limit.
   PlanTime time(const PassLists& lists);
 
  private:

@@ -123,7 +123,7 @@ class ListScheduler {
     return stage.first + count / splits_ * splits_ + (splits_ - 1 - count % splits_);
   }
 
-  // Whether the next F of the stage has memory.
+  // True if the next F of the stage has memory.
   [[nodiscard]] bool fits(int vs) const {
     if (limit_ == kNever) return true;
     const int device = place_.device(vs);

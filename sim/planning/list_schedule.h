@@ -36,7 +36,7 @@ struct NextPass {
 
 class ListScheduler;
 
-// What a device that is free knows.
+// The state a scheduling rule may inspect when a device is idle.
 class Turn {
  public:
   [[nodiscard]] const Problem& problem() const;
@@ -49,8 +49,8 @@ class Turn {
   // Units between their F and their W, in all chunks.
   [[nodiscard]] int in_flight() const;
 
-  // Whether it could start now: there is one left, what it waits for has come, and an F has memory.
-  // BW also needs that the chunk owes no W.
+  // True if the pass could start now: one is left, its inputs have come, and an F has memory. BW
+  // also requires that the chunk owes no W.
   [[nodiscard]] bool ready(PassKind kind, int chunk = 0) const;
   // When what it waits for comes; infinite while nobody knows, or where none is left.
   [[nodiscard]] Seconds arrival(PassKind kind, int chunk = 0) const;

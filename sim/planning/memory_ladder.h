@@ -16,9 +16,9 @@ namespace pipesim {
 // better.
 inline constexpr double kNearEnough = 1.02;
 
-// Rungs are the multiples of a quarter (or of one part of `parts`) of what p microbatches keep on
-// the device that keeps most, from what one microbatch keeps to three times p of them. Those below
-// `limit`, the highest first.
+// Rungs are the multiples of a quarter (or of one part of `parts`) of 1F1B's peak. They span from
+// one microbatch's bytes to three times 1F1B's peak. Returns those below `limit`, the highest
+// first.
 std::vector<Bytes> rungs_below(const Problem& problem, Bytes limit, int parts = 4);
 
 }  // namespace pipesim

@@ -1,6 +1,6 @@
-// What planners compare plans by: the time that the problem's objective counts and, of makespans
-// that are equal, the longest span, which is where bubbles show. Of equal longest spans none is
-// better: the first of them stays, as in the papers. In picoseconds, whole ones where ties matter.
+// The key that planners compare plans by: the time that the problem's objective counts. Equal
+// makespans compare by the longest span, where bubbles show; a further tie keeps the first plan, as
+// in the papers. In picoseconds, whole ones where ties matter.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ inline PlanTime operator*(double factor, const PlanTime& of) {
   return {factor * of.time, factor * of.span};
 }
 
-// Of a plan, device by device.
+// Adds up a plan's time, device by device.
 class PlanTimer {
  public:
   explicit PlanTimer(Objective objective) : objective_(objective) {}
@@ -55,7 +55,7 @@ inline PlanTime plan_time(const Evaluation& result, Objective objective) {
   return timer.time();
 }
 
-// Of a plan that takes less, or as long for all that is known of it.
+// A bound in seconds that plans must beat or tie with.
 inline Seconds seconds_above(const PlanTime& time) { return Seconds(1e-12 * (time.time + 1)); }
 
 }  // namespace pipesim

@@ -16,11 +16,11 @@
 
 namespace pipesim {
 
-// Of one schedule and problem. For one thread.
+// Plans one schedule for one problem within any limit. For one thread.
 class LimitPlanner {
  public:
   virtual ~LimitPlanner() = default;
-  // What the schedule plans for the problem with this limit, whatever was planned before.
+  // The schedule's plan within this limit, independent of earlier calls.
   virtual Program plan(Bytes limit) = 0;
 };
 
@@ -31,21 +31,21 @@ class OrderSource {
   // The order of a schedule whose order is fixed for the problem.
   virtual std::shared_ptr<const Program> order(const Schedule& schedule,
                                                const Problem& problem) = 0;
-  // Of one of them, where it is found with less work than by `evaluate`.
+  // The time of such an order, where a source finds it with less work than `evaluate`.
   virtual std::optional<PlanTime> time(const Program& order, const Problem& problem) = 0;
 };
 
-// What the schedule plans for a problem that it accepts, with orders from `source` if there is one.
+// The schedule's plan for a problem that it accepts, with orders from `source` if there is one.
 std::shared_ptr<const Program> plan_with(const Schedule& schedule, const Problem& problem,
                                          OrderSource* source);
 
 // The planners of all schedules that have one, for one problem. For one thread.
 class Planners {
  public:
-  // As `for_planning` returns it; its limit is left out. `source` outlives them.
+  // Takes a problem from `for_planning` and ignores its limit. `source` must outlive this.
   explicit Planners(Problem problem, OrderSource* source = nullptr);
 
-  // What the schedule plans for the problem with this limit, which it must accept. Made once.
+  // The schedule's plan within this limit, which it must accept. Each plan is made once.
   std::shared_ptr<const Program> plan(const Schedule& schedule, Bytes limit);
 
  private:

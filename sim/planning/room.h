@@ -7,7 +7,7 @@
 
 namespace pipesim {
 
-// What is summed in another order fits all the same: k times a sum into k sums.
+// Covers rounding where bytes are summed in another order.
 inline constexpr double kRounding = 1 + 1e-12;
 
 class Room {
@@ -23,7 +23,7 @@ class Room {
     asked_ = std::max(asked_, bytes);
     return true;
   }
-  // Of bytes that are known to fit.
+  // Counts bytes that are known to fit.
   void take(double bytes) { asked_ = std::max(asked_, bytes); }
 
   // The most that has fitted: with any limit from there on up to the one set, all would have.

@@ -37,7 +37,7 @@ struct Device {
   [[nodiscard]] bool owes_weight() const { return paid < owed.size(); }
 };
 
-// Of every device when it wakes next; which wakes first, by a tournament. Ties: whichever.
+// The time when each device wakes next, and the earliest by a tournament. Ties go to either.
 class Wakes {
  public:
   explicit Wakes(size_t devices)
@@ -78,7 +78,7 @@ class Runner {
   };
 
   void add_device(int device, const std::vector<Pass>& order);
-  // Whether it starts a pass.
+  // True if it starts a pass.
   bool decide(int device, double now);
   [[nodiscard]] double next_arrival(int device, double now) const;
   std::optional<Choice> next_of_order(int device);
@@ -214,7 +214,7 @@ bool Runner::decide(int d, double now) {
   return true;
 }
 
-// Of what could be next on a device.
+// The first arrival after `now` among a device's possible next passes.
 double Runner::next_arrival(int d, double now) const {
   double next = kNever;
   for (int c = 0; c < chunks_; ++c) {
@@ -297,7 +297,7 @@ double Runner::arrival(int d, const Choice& choice) const {
   return (choice.forward ? input_ : gradient_)(chunk_(d, choice.chunk).vs, microbatch);
 }
 
-// Whether an F may acquire its memory.
+// True if an F may acquire its memory.
 bool Runner::fits(int d, const Choice& choice) {
   if (!choice.forward) return true;
   const auto chunks = chunk_.row(d);

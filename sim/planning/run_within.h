@@ -32,8 +32,8 @@ struct WithinResult {
   // The most bytes that had room, and the least that had none: within any limit from the one up to
   // the other all would be the same.
   Bytes asked, refused;
-  // Whether it came to a choice that the other `overtake` could take otherwise: if not, that would
-  // do the same.
+  // True if the run met a choice that the other value of `overtake` could take differently.
+  // Otherwise both values give the same lists.
   bool met_overtake = false;
 };
 

@@ -37,7 +37,7 @@ struct OptionSpec {
 
 inline constexpr int kMostSplits = 1 << 10;
 
-// Of a schedule over parts of the sequence (Shape::splits), 4 where it is not given.
+// The option `splits` of a schedule over parts of the sequence (Shape::splits); 4 by default.
 OptionSpec splits_option();
 
 // Why a schedule does not accept a shape, and the nearest shape that it does accept.
@@ -110,8 +110,8 @@ struct BlockRun {
   bool early_attention = false;  // of the backward, before the forward's experts
 };
 
-// Of a schedule that never drains, whose devices step while microbatches are in flight: it keeps
-// the weights that backwards to come began with (docs/reference/model.md, "Asynchronous").
+// A schedule that never drains: its devices step while microbatches are in flight, and keep the
+// weights that coming backwards began with (docs/reference/model.md, "Asynchronous").
 struct WeightVersions {
   std::function<int(int devices, int device)> kept = nullptr;  // the newest included
   // A step after every microbatch; else after those of an iteration.
@@ -150,14 +150,15 @@ struct Schedule {
   // Takes Problem::activation_limit, as option memory_limit of the scenario, from what one
   // microbatch keeps on.
   bool memory_limit = false;
-  // Of one that copies activations to the host, so that the problem must know how long that takes:
-  // the schedule with the same order whose activations stay, and the options that make it so.
+  // For a schedule that copies activations to the host: the schedule with the same order whose
+  // activations stay, and the options that select it. The problem must then know how long copies
+  // take.
   std::string without_offload = {};
   std::map<std::string, OptionValue, std::less<>> without_offload_options = {};
   [[nodiscard]] bool offloads() const { return !without_offload.empty(); }
-  // Of a description that has R among its passes.
+  // The description has R among its passes.
   bool describes_recompute = false;
-  // Of a description that says what leaves for the host.
+  // The description says what leaves for the host.
   bool describes_copies = false;
   [[nodiscard]] bool copies() const { return offloads() || describes_copies; }
   // Both take what `for_planning` returns. Empty when the problem is accepted, which `plan` may
@@ -165,13 +166,13 @@ struct Schedule {
   std::function<std::optional<Refusal>(const Problem&)> refuse = nullptr;
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
   std::function<Program(const Problem&)> plan = nullptr;
-  // Where `plan` looks at nothing but shape, options, vocabulary placement and recompute_chunks:
-  // the order of one problem is then that of every other with the same. What decides must be of
+  // True where `plan` reads nothing but shape, options, vocabulary placement and recompute_chunks.
+  // Every problem with the same values then has the same order. The function itself reads only
   // these.
   bool (*fixed_order)(const Problem&) = nowhere;
-  // Of one that takes a limit, and without one plans within what p microbatches keep: where its
-  // plans within several limits have work in common, or take orders of other schedules from a
-  // source (sim/planning/planners.h). `plan` is one of its plans.
+  // For a schedule that takes a limit, and plans within 1F1B's peak without one. Set where its
+  // plans within several limits share work, or take other schedules' orders from a source
+  // (sim/planning/planners.h). `plan` is one of its plans.
   std::function<std::unique_ptr<LimitPlanner>(const Problem&, OrderSource*)> planner = nullptr;
   // Every backward runs B and W as one pass.
   bool whole_backward = false;
@@ -187,13 +188,14 @@ struct Schedule {
   // The calls in which its framework holds the compute stream for transfers. Empty: its runtime
   // sends and receives asynchronously, so that they never do.
   std::optional<CallGroups> calls = {};
-  // Of one with blocks of F and BW, how they run under these options; nothing where it has none.
+  // How blocks of F and BW run under these options; nothing where the schedule has none.
   std::optional<BlockRun> (*blocks)(const ScheduleOptions& options) = nullptr;
   // Its iterations run into each other, as one program of the microbatches of all of them; what it
   // claims is of one iteration alone, with ramps.
   std::optional<WeightVersions> versions = {};
   Runtime runs_on = Runtime::kNone;
-  // Of one that runs on none, for who asks for flags: why, and the most similar that runs on one.
+  // Why no framework runs it, and the most similar schedule that one does; shown where flags are
+  // asked for.
   std::string no_flags = {};
   std::string nearest_with_flags = {};
   // Why `pipesim plan` tries it only where it is named; empty: it is always tried.
@@ -212,7 +214,7 @@ std::string title_of(const Schedule& schedule);
 // "as published (Zero Bubble, arXiv 2401.10241, section 6)", or "ours".
 std::string origin_text(const Schedule& schedule);
 
-// What is wrong with a record by itself, as "no plan"; empty when nothing is.
+// The fault of a record by itself, as "no plan"; empty when it has none.
 std::string fault_of(const Schedule& schedule);
 
 // All records by name, in alphabetical order, those of one name by placement; read-only after

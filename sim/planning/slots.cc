@@ -28,7 +28,7 @@ class PassTable {
   [[nodiscard]] int backward(int vs) const {
     return std::max(of(vs, PassKind::kB), of(vs, PassKind::kBW));
   }
-  // What the passes wait for, unit by unit; -1 where there is none.
+  // The passes that these wait for, unit by unit; -1 for none.
   [[nodiscard]] std::array<int, 2> awaited(const SlottedPasses& by) const {
     const Placement& place = slotted_.placement;
     if (is_vocabulary(by.kind)) return {-1, -1};  // collectives
@@ -73,7 +73,7 @@ Pass pass_of(const Slotted& slotted, const SlotClash::Of& of) {
 enum : int { kFree = -1, kRest = -2 };  // of a slot: nothing, or a pass that began before
 constexpr int kCounted = -1;
 
-// What a device has in memory, and the W that it owes.
+// Chunks that a device holds, and W that it owes.
 struct Load {
   int held = 0;  // chunks
   int owed = 0;
@@ -115,13 +115,13 @@ class Slots {
   }
   [[nodiscard]] int weight_of(int d) const { return types_ + d; }
   [[nodiscard]] int length(int type) const { return traits_[type].length; }
-  // Whether a device gives a chunk back at the end of it.
+  // True if a device gives a chunk back at the end of it.
   [[nodiscard]] bool releases(int type) const { return traits_[type].releases; }
   [[nodiscard]] int device_of(int type) const {
     return type < types_ ? slotted_.placement.device(slotted_.passes[type].vs) : type - types_;
   }
 
-  // Of a type, at hand where passes move.
+  // A type's properties, close together for the loops that move passes.
   struct Traits {
     PassKind kind = PassKind::kW;
     bool releases = true;
@@ -142,8 +142,8 @@ class Slots {
   std::vector<std::vector<int>> slot_of_;    // by type and number
   std::vector<std::array<int, 2>> awaited_;  // by type
   Grid<int> held_, owed_;                    // after a slot of a device
-  // Of every device whose passes move: the slots up to the last pass that has settled, and chunks
-  // held from there on, which `held_` does not say. kCounted: it does.
+  // For each device whose passes move: the slots up to the last settled pass, and the chunks held
+  // from there on. `held_` leaves these out, except at kCounted.
   std::vector<int> settled_, load_;
   std::vector<int> visited_;  // passes that a sweep over the slots has come to
   int limit_ = 0;             // the most chunks held before anything moves
@@ -235,7 +235,7 @@ void Slots::pack() {
   });
 }
 
-// What a slot of this type changes. W take their own slots, or fill free ones.
+// Applies a slot of this type to the load. W take their own slots, or fill free ones.
 void Slots::run(Load& load, int type, bool weights_have_slots) const {
   if (is(type, PassKind::kF)) ++load.held;
   if (fills_ && is(type, PassKind::kB)) ++load.owed;
@@ -261,7 +261,7 @@ void Slots::count_memory(bool weights_have_slots) {
   }
 }
 
-// As `visit_passes`, and whether the pass is of these parts.
+// Like `visit_passes`; `visit` also learns if these parts include the pass.
 template <class Visit>
 void Slots::visit_ramps(const TightenedParts& parts, const Visit& visit) {
   const int first_backward = table_.backward(0);
@@ -397,8 +397,8 @@ void Slots::move_filled(int d, int type, int n, int slot) {
   place(d, type, n, slot, to);
 }
 
-// Whether memory stays within the limit when the pass at `from` goes to the free slot `to` and the
-// W fill what is then free. Beyond `from`, memory is as before as soon as it and the owed W are.
+// True if memory stays within the limit when the pass at `from` moves to the free slot `to` and W
+// fill the slots then free. Beyond `from`, memory is unchanged once held chunks and owed W are.
 bool Slots::try_move(int d, int type, int from, int to, bool apply) {
   const auto held = held_.row(d);
   const auto owed = owed_.row(d);

@@ -65,7 +65,7 @@ Slotted with_weights(Slotted slotted);
 // In the order of slots.
 PassLists in_slot_order(const Slotted& slotted);
 
-// What is tightened.
+// The parts of a plan to tighten.
 struct TightenedParts {
   bool warm_up = false;
   bool steady = false;

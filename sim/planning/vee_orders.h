@@ -21,7 +21,7 @@ inline constexpr int kVeeKinds = 6;
 inline constexpr std::array<int, kVeeKinds> kVeeChunk{0, 1, 1, 0, 1, 0};
 constexpr bool is_vee_forward(int kind) { return kind <= kF1; }
 constexpr bool is_vee_weight(int kind) { return kind == kW1 || kind == kW0; }
-// What a pass adds to the chunks in flight; nothing where there is none (kVeeKinds).
+// Change of the chunks in flight by a pass of each kind; 0 for none (kVeeKinds).
 inline constexpr std::array<std::int8_t, kVeeKinds + 1> kVeeInFlight{1, 1, 0, 0, -1, -1, 0};
 constexpr int vee_in_flight(int kind) { return kVeeInFlight[kind]; }
 constexpr bool is_vee_backward(int kind) { return kind == kB1 || kind == kB0; }
@@ -45,7 +45,7 @@ PassLists vee_lists(const std::vector<std::span<const std::uint8_t>>& kinds);
 // Keeps its memory from one order to the next.
 class VeeOrders {
  public:
-  // Of up to `most` microbatches.
+  // Holds up to `most` microbatches.
   VeeOrders(int devices, int most);
 
   [[nodiscard]] int devices() const { return p_; }
@@ -74,7 +74,7 @@ class VeeOrders {
   std::optional<PlanTime> replay(const VeeTimes& times);
   // With passes of one column each, whose columns then stand here. False when it deadlocks.
   bool squeeze();
-  // Of a microbatch's pass, and how many a device takes.
+  // The column of a microbatch's pass, and the number of columns of a device.
   [[nodiscard]] int column(size_t id, int microbatch) const {
     return columns_end_(id, microbatch) - 1;
   }

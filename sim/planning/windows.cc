@@ -88,14 +88,14 @@ class Windows {
   [[nodiscard]] bool behind(int s) const { return s >= first_; }
   // The device's first stage that stands behind the first one of all, or -1.
   [[nodiscard]] int first_behind(int device) const;
-  // Of one unit's pass; of those of units [from, to).
+  // Seconds of one unit's pass, or of those of units [from, to).
   [[nodiscard]] double seconds(Kind kind, int s, int n) const {
     return alike_ ? stage(s).seconds[kind] : units_[kind].of(s, n);
   }
   [[nodiscard]] double seconds(Kind kind, int s, int from, int to) const {
     return alike_ ? (to - from) * stage(s).seconds[kind] : units_[kind].of(s, from, to);
   }
-  // Of the message of unit `n` between stages s and s + 1, either way.
+  // Seconds of unit `n`'s message between stages s and s + 1, either way.
   [[nodiscard]] double message(int s, int n) const { return messages_(s, alike_ ? 0 : n); }
   [[nodiscard]] double sum(int device, Kind kind, Range chunks, Range units) const;
   [[nodiscard]] int held(int s, int other) const;
@@ -215,7 +215,7 @@ double Windows::sum(int device, Kind kind, Range chunks, Range units) const {
 }
 
 // The most microbatches k that stage `other` can hold when F of stage s starts: F of n+k there
-// waits for B of n here. What the chunks between hold of that one microbatch counts too.
+// waits for B of n here. The chunks between also hold that one microbatch.
 int Windows::held(int s, int other) const {
   double room = limit_;
   double each = 0;
@@ -291,7 +291,7 @@ double Windows::reached(const Need& need, const Choice& run) const {
   return time;
 }
 
-// What W must give back besides these B.
+// Bytes that W must give back besides these B.
 double Windows::bytes_over(const Need& need, const Choice& run) const {
   const auto& stages = stages_of(stage(need.s).device);
   const Stage& first = stage(stages.front());
@@ -411,7 +411,7 @@ void Windows::tail_of_backward(int device, int s, int n) {
                     message(s - 1, n) + seconds(kBackward, s - 1, n) + tail_[kBackward](s - 1, n));
   }
   if (n + 1 < m_) tail = std::max(tail, seconds(kBackward, s, n + 1) + tail_[kBackward](s, n + 1));
-  // What must run on this device later.
+  // Work that must run on this device later.
   double later =
       seconds(kBackward, s, n + 1, m_) + sum(of.device, kBackward, {0, of.chunk}, {n, m_});
   for (const int t : stages_of(of.device)) {

@@ -28,8 +28,8 @@ struct WindowsBound {
   Seconds after;         // the last of its passes: of a device alone
 };
 
-// Of a problem with one direction; `limit` is of one device, at least one microbatch of it. Bytes
-// all zero count as one per stage and microbatch.
+// Requires a problem with one direction; `limit` is one device's, at least one microbatch. Bytes
+// that are all zero count as one per stage and microbatch.
 WindowsBound bound_of_windows(const Problem& problem, Bytes limit,
                               int most_devices = std::numeric_limits<int>::max());
 
