@@ -38,7 +38,7 @@ double work_of(const Problem& problem, int device) {
   return problem.shape.units() * work;
 }
 
-// As many bytes as every microbatch at once takes.
+// More bytes than all microbatches in flight at once.
 Bytes no_limit(const Problem& problem) {
   return (problem.shape.units() + 1.0) * std::max(Bytes(1), problem.device_activation());
 }

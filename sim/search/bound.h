@@ -1,9 +1,9 @@
 // A lower bound on the time of every program of a placement under a limit on activation memory, by
 // the problem's objective.
 //
-// Of each device, the larger of what that device alone allows (sim/planning/device_bound.h) and
-// what the windows of its passes allow (sim/planning/windows.h). A makespan is a span and the way
-// of the first F to that device.
+// For each device, the larger of what that device alone allows (sim/planning/device_bound.h) and
+// what the windows of its passes allow (sim/planning/windows.h). A makespan adds the way of the
+// first F to that device.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ namespace pipesim {
 
 Seconds lower_bound(const Problem& problem, Bytes limit);
 
-// Whether units that cost unequally overtake each other in the program: refinement knows no such,
-// and its time may be below a bound (but of slices, whose bound holds in any order).
+// True if units of unequal cost overtake each other in the program. Refinement knows no such order,
+// and its time may be below a bound, except for slices, whose bound holds in any order.
 bool overtakes_unequally(const Program& program, const Problem& problem);
 
-// What keeps a bound from being less.
+// The cause that holds a bound up.
 enum class BoundHolder {
   kWork,       // of the busiest device
   kStart,      // a device's time before the first passes, or until the first B comes back
@@ -55,7 +55,7 @@ BoundReason reason_of_bound(const Problem& problem, const Bound& bound, Seconds 
 // "the drain: device 3 waits 1.2 ms beside its work"
 std::string to_text(const BoundReason& reason);
 
-// What programs may do beside their passes to stay within the limit.
+// Means besides passes by which programs may stay within the limit.
 struct Relief {
   int recompute_chunks = 0;  // of every device, from the first: these recompute
   bool copies = false;       // any activation may wait on the host

@@ -79,7 +79,7 @@ class Choices {
       return;
     }
     const int least = described.chunks.value_or(schedule.min_chunks);
-    // As many as it says that it has, too.
+    // A schedule also runs with the number of chunks in its record.
     const int usual = std::min(schedule.max_chunks, options_.max_chunks);
     const int most = described.chunks.value_or(std::max(schedule.default_chunks, usual));
     for (int chunks = least; chunks <= most; ++chunks) {

@@ -1,4 +1,4 @@
-// What a search looks at, before anything of it is planned.
+// The families of a search, before any is planned.
 #pragma once
 
 #include <string>

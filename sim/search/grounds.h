@@ -1,5 +1,5 @@
-// What bounds the programs of a search: of every placement, split of layers and costs among its
-// families the lower bound within a limit, made when it is asked for, and the least of them.
+// Lower bounds for the programs of a search: one for each placement, split of layers and costs
+// among its families, computed within a limit on demand, and the least of them.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,15 @@
 
 namespace pipesim {
 
-// Those with overlapped blocks have another.
+// A placement, split of layers and costs. Families with overlapped blocks have a ground of their
+// own.
 struct Ground {
   std::optional<Layout> layout;
   bool overlaps = false;
   Problem problem;                // where blocks overlap, of passes so much shorter
   std::vector<StageCost> stages;  // as they are
   Seconds without_limit;
-  // Whether it bounds a problem of these layers. Backwards that are one pass may cost less.
+  // True if it bounds a problem of these layers. Backwards that are one pass may cost less.
   [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const;
 };
 
@@ -32,13 +33,13 @@ class Grounds {
   std::vector<Ground> all_;
 };
 
-// What holds it; nothing where relief by offload or recomputation lowered it.
+// `reason` is empty where relief by offload or recomputation lowered the bound.
 struct LeastBound {
   Seconds seconds;
   std::optional<BoundReason> reason;
 };
 
-// What programs of a search may do beside their passes.
+// Relief that the programs of a search may use.
 struct AllowedRelief {
   bool offload = false;
   bool recompute = false;
@@ -50,7 +51,7 @@ class BoundsWithin {
   BoundsWithin(const Grounds& grounds, Bytes limit, AllowedRelief relief)
       : grounds_(grounds.all()), limit_(limit), relief_(relief), known_(grounds_.size()) {}
 
-  // Of the programs of a problem, without overlapped blocks.
+  // The bound for the programs of a problem, without overlapped blocks.
   [[nodiscard]] Seconds of(const std::optional<Layout>& layers, const Problem& problem);
   // The least of all grounds. With the time of a program in `best`, small placements also exclude
   // times below it (excluded.h).

@@ -12,8 +12,8 @@ namespace pipesim {
 
 struct Improved {
   Case before, after;  // undisturbed, by replay; `after` is a program read from nowhere
-  // As programs without a schedule's own runtime cost: B and W apart, which in a model may take
-  // longer than one fused backward.
+  // The problem for programs without a schedule's own runtime cost: B and W run apart, which in a
+  // model may take longer than one fused backward.
   Problem apart;
   Seconds seconds_before, seconds_after;  // the iteration
   Bytes peak_before, peak_after;

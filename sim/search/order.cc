@@ -108,7 +108,7 @@ void Order::count_letters(int d, int first, int last) {
   }
 }
 
-// Of the device after each position; the entries behind `last` hold.
+// Sums the device's work after each position up to `last`; the entries behind `last` hold.
 void Order::count_work(int d, int first, int last) {
   const auto work = work_after_.row(d);
   for (int i = last; i >= first; --i) {

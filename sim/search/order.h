@@ -52,7 +52,7 @@ class Order {
   [[nodiscard]] int position_at(int device, double time) const;
 
  private:
-  // What a letter stands for on a device.
+  // The pass that a letter names on a device.
   struct Letter {
     int source = -1;    // index of the letter of another stage that it waits for
     int receiver = -1;  // another device, where something waits for it
@@ -66,14 +66,14 @@ class Order {
   using Ends = Grid<double>;
 
   void add_stage(const Problem& problem, int vs);
-  // What a stage's units of a kind cost.
+  // Stores the costs of a stage's units of one kind.
   void add_costs(const Placement& place, int vs, const std::vector<StageCost>& stages, size_t kind);
-  // Of a letter among those of all devices.
+  // The index of a letter among those of all devices.
   [[nodiscard]] int index(int device, int letter) const { return device * letters_ + letter; }
   [[nodiscard]] int index(const Placement& place, const StagePass& pass) const;
   // Row of a position among those of all devices.
   [[nodiscard]] int row(int device, int position) const { return device * longest_ + position; }
-  // Of an index and unit, and of the pass at a position, whose letters are counted.
+  // The cost of an index and unit, and of the pass at a position, whose letters are counted.
   [[nodiscard]] const Cost& cost(int of, std::uint32_t unit) const {
     return costs_[kind_of_unit_.empty() ? of : kind_of_unit_[unit] * table_.size() + of];
   }

@@ -212,8 +212,8 @@ bool Ordering::decide_by_memory() {
   return decided;
 }
 
-// What the device holds at least when it starts j: everything that may release has run, nothing
-// that acquires has unless it must.
+// The least that the device holds when it starts j: every pass that may release has run, and a pass
+// that acquires has run only if it must.
 bool Ordering::decide_by_memory_at(int j) {
   const auto& device = of_device(task(j).device);
   double least = task(j).acquired;

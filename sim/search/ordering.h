@@ -1,13 +1,13 @@
-// What is known about the order of passes in every program that costs at most a given bound.
+// Facts about the order of passes in every program that costs at most a given bound.
 //
-// The decision is which of two passes of a device runs first. Many pairs are decided beforehand: by
-// what the passes wait for; because microbatches run in their order, which loses nothing where they
-// are alike; because the other order would end too late for the bound; and because it would not fit
-// into memory. The rest is for the solver.
+// The decision is which of two passes of a device runs first. Four facts decide many pairs
+// beforehand. A pass waits for its inputs. Microbatches run in their order, which loses nothing
+// where they are alike. The other order would end too late for the bound, or would not fit into
+// memory. The rest is for the solver.
 //
-// The first pass of a device is the F of microbatch 0 in every program, and it starts as soon as
-// that microbatch arrives: the start of a device is a constant, and the bound on its span, or on
-// the makespan, is a deadline for everything that it runs.
+// In every program, the first pass of a device is the F of microbatch 0, and it starts as soon as
+// that microbatch arrives. So the start of a device is a constant. The bound on its span, or on the
+// makespan, is a deadline for all of its passes.
 //
 // Programs with the fixed order of microbatches only, in one direction.
 #pragma once
@@ -44,9 +44,9 @@ struct Arc {
 
 class Ordering {
  public:
-  // As if some program took `bound` or less, by the problem's objective, and kept the problem's
-  // limit. Times are compared to a millionth: of whole numbers, or of so many units that it does
-  // not matter.
+  // Assumes a program that takes at most `bound`, by the problem's objective, and keeps the
+  // problem's limit. Times are compared to a millionth: of whole numbers, or of so many units that
+  // it does not matter.
   Ordering(const Problem& problem, double bound);
 
   // Nothing takes so little within the limit: what is known contradicts itself. Nothing else is
@@ -60,7 +60,7 @@ class Ordering {
   [[nodiscard]] const std::vector<Arc>& arcs() const { return arcs_; }
   [[nodiscard]] double device_start(int device) const;
   [[nodiscard]] double device_work(int device) const;
-  // What the device's time counts from: its own start, or that of all.
+  // The start of the device's time: its own first pass, or that of all.
   [[nodiscard]] double origin(int device) const {
     return problem_.objective == Objective::kMakespan ? 0 : device_start(device);
   }

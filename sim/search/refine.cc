@@ -23,8 +23,8 @@ constexpr double kRefusedMove = 8;  // passes evaluated
 constexpr double kReach = 3;        // mean distance of a move, in places
 constexpr double kRound = 1000;     // least effort of one of several rounds, in programs evaluated
 constexpr double kLeast = 300;      // likewise, of any moves: fewer were not seen to find anything
-// Of the rounds, in turn; small ones suit long programs, large ones leave what many small moves
-// cannot.
+// First allowance of each round, in mean passes, in turn. A small one suits long programs; a large
+// one escapes from orders that many small moves cannot leave.
 constexpr std::array kAllowances{0.003, 0.3, 0.03, 1.0, 0.01, 0.1};
 
 // Letters of one device: appends, and says whether there is one for the pass. The n-th pass of a
@@ -262,8 +262,8 @@ Words improve(Order& order, const Problem& problem, double limit, std::uint64_t 
   return best;
 }
 
-// What refinement finds on few microbatches, with its steady state repeated for all of them. Leaves
-// the order at another.
+// Refines a program of few microbatches and repeats its steady state for all of them. Leaves
+// `order` at another order.
 std::optional<Words> improve_short(Order& order, const Problem& problem, double limit,
                                    const RefineOptions& options) {
   const int letters = 3 * problem.shape.chunks;

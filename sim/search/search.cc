@@ -37,7 +37,7 @@ namespace {
 // planning counts more than is held.
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
 
-// What passes cost where B and W run apart; nothing where that is what they cost.
+// The costs of passes with B and W apart; nothing where those are the given costs.
 std::shared_ptr<const Problem> apart(const Case& made) {
   if (!made.setting || !made.setting->fused_backward) return nullptr;
   Outline outline = made;
@@ -71,14 +71,14 @@ bool is_beyond_bounds(const Program& program, const Problem& problem) {
   return problem.shape.splits == 1 && overtakes_unequally(program, problem);
 }
 
-// What was found within less memory counts too.
+// A program found within less memory also keeps the larger limit.
 void keep_better(const std::optional<Found>& before, std::optional<Found>& now) {
   if (before && (!now || before->time <= now->time)) now = before;
 }
 
 }  // namespace
 
-// What plans with a limit, for several threads.
+// Planners with a limit, shared by threads.
 struct Search::SharedPlanners {
   explicit SharedPlanners(Problem problem) : planners(std::move(problem)) {}
 
@@ -211,7 +211,7 @@ void Search::leave_out(std::string reason) {
   }
 }
 
-// Whether it is a family now.
+// True if the choice became a family.
 bool Search::add(const ScheduleChoice& choice, Faults& faults) {
   const bool splits = choice.program ? splits_of(choice) > options_.max_splits
                                      : schedule_of(choice).default_splits > options_.max_splits;
@@ -282,7 +282,7 @@ bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
   return true;
 }
 
-// Those of an earlier family with the same problem, or new ones.
+// Returns the planners of an earlier family with the same problem, or new ones.
 std::shared_ptr<Search::SharedPlanners> Search::planners_of(const Family& family) const {
   const auto same = std::ranges::find_if(families_, [&family](const Family& other) {
     return other.planners != nullptr && other.layout == family.layout &&
@@ -310,7 +310,7 @@ std::shared_ptr<const Program> Search::program_within(const Family& family,
   return family.planners->planners.plan(schedule, *problem.activation_limit);
 }
 
-// What the family makes of a limit to plan for; nothing where that does not keep the other.
+// The family's program planned for the limit `planning`; nothing where it exceeds `limit`.
 std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes limit) const {
   Problem problem = family.problem;
   problem.activation_limit = planning;
@@ -323,7 +323,7 @@ std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes
   }
 }
 
-// What is found within more memory is not always better: what is found within less counts too.
+// More memory does not always give a better program, so programs within less memory count too.
 void Search::plan_rungs(const Family& family, Bytes limit, std::optional<Found>& best) const {
   for (Rungs::Rung& rung : family.rungs->all) {
     if (kRounding * rung.limit >= limit) continue;
@@ -407,7 +407,7 @@ void Search::add_grounds() {
   }
 }
 
-// Whether the bound leaves anything below the best, or the best of those that keep all.
+// True if the bound leaves room below the best, or below the best of those that keep all.
 bool may_be_better(Seconds bound, bool keeps_all, const SearchResult& result) {
   return is_shorter(bound, keeps_all && result.kept ? *result.kept : *result.best);
 }

@@ -4,15 +4,16 @@
 // parameters, its orders, and what refinement makes of the best of them, with a lower bound and the
 // gap.
 //
-// Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
-// refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
-// model, unless allowed what copies to the host or recomputes, and, unless asked for, what splits
-// microbatches: a part of one is not as cheap as costs shared evenly say. What takes more of a
-// node's host memory than the cluster says there is does not count. Where some schedule fits, of
-// every placement the best is refined; where none of its schedules has an order, one that comes of
-// itself (first_come.h) unless only some families are asked for. The bound is the least over the
-// placements that were considered. Results depend on the scenario, the options and the seed, not on
-// the number of threads.
+// Families with v chunks per device share a device's costs evenly. A family is left out, with the
+// reason, if it refuses the shape or the limit, needs a cost that is not given, or holds two copies
+// of the model. The options must allow those that copy to the host, recompute or split
+// microbatches; a split's part costs more than an even share. Programs beyond a node's host memory
+// do not count.
+//
+// The best program of every placement is refined, where some schedule fits. Where no schedule of a
+// placement has an order, a first-come order (first_come.h) is refined, unless only some families
+// are asked for. The bound is the least over the placements considered. Results depend on the
+// scenario, the options and the seed, not on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -41,11 +42,11 @@ struct SearchResult {
   std::optional<Found> best;  // the same, or what refinement found
   // Where families may offload or recompute: the best of those that do neither.
   std::optional<Found> kept;
-  // What would take the least time, and less than `best`, if the host had room for it.
+  // The fastest program, if faster than `best`, that exceeds the host's memory.
   std::optional<Found> without_room;
   Seconds bound;
-  // What holds it on the placement that has it; nothing where relief by offload or recomputation
-  // lowered it.
+  // The cause of the bound on the placement that has it; nothing where relief by offload or
+  // recomputation lowered it.
   std::optional<BoundReason> reason;
   // Takes it as `best`, or as `kept`, where it is shorter by more than rounding.
   void take_if_better(Found found);
@@ -88,7 +89,7 @@ class Search {
 
   [[nodiscard]] Case in_order(Case made) const;
   void add_families();
-  // What descriptions say wrong in their own files.
+  // Errors of descriptions, each in its own file.
   using Faults = std::vector<std::pair<std::shared_ptr<const DescribedSchedule>, InputError>>;
   [[nodiscard]] bool add(const ScheduleChoice& choice, Faults& faults);
   [[nodiscard]] bool add_family(const ScheduleChoice& choice, const Case& made);
@@ -109,8 +110,9 @@ class Search {
   void add_refined(const std::vector<Found>& all, BoundsWithin& bounds, SearchResult& result) const;
   [[nodiscard]] Bytes top_of_frontier(Bytes least) const;
   [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit, Seconds bound) const;
-  // What is planned at a limit: nothing, where only its bound is asked for; the families; or also
-  // at the rungs below, which limits of a frontier need not, as what a smaller one found counts.
+  // The plans made at a limit: none, where only its bound is asked for; the families'; or also
+  // those at the rungs below. Limits of a frontier skip the rungs, since programs of a smaller
+  // limit count.
   enum class Plans : std::uint8_t { kNone, kAtLimit, kBelowToo };
   [[nodiscard]] SearchResult at(Bytes limit, Plans plans) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans,

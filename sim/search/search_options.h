@@ -1,4 +1,4 @@
-// What a search may look at, and how it says how far it is.
+// The choices of a search, and its report of progress.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pipesim {
 
-// Of refinement, for each limit of a frontier.
+// Effort of refinement, for each limit of a frontier.
 constexpr double kFrontierEffort = 2e6;
 // F and backward of all families, for each limit where they follow it.
 constexpr double kMostSearchPasses = 1L << 30;
@@ -28,8 +28,9 @@ struct SearchOptions {
   int max_chunks = 2;                  // per device
   int max_splits = 1;                  // of a microbatch, along the sequence
   std::vector<std::string> schedules;  // empty: every registered and described one
-  // Whether families may also offload, or recompute, some chunks of every device (in combination,
-  // each number of both). Planned for limits above the one to keep, since both then come below it.
+  // True if families may also offload, or recompute, some chunks of every device: each number of
+  // both, in combination. They plan for limits above the one to keep, since both then come below
+  // it.
   bool offload = false;
   bool recompute = false;
   // The one limit that is asked for, where it is known already: of a family's own p x
