@@ -64,7 +64,7 @@ Message CommBatches::message(MessageId id) const {
 
 namespace {
 
-// What the device waits for in the last batch that it has issued.
+// Names the messages that the device still awaits in its last issued batch.
 std::string awaited_by(int device, const Placement& place, const CommBatches& batches,
                        std::uint32_t issued, std::span<const std::uint8_t> met) {
   std::string text;

@@ -2,12 +2,11 @@
 // compute stream: the call groups of training frameworks.
 //
 // A call sends and receives a batch of messages. A device issues its batches in order, each before
-// the pass that it stands before, and waits for a batch as a whole before it goes on. A message is
-// a rendezvous: it leaves when both its batches, the sender's and the receiver's, have been issued.
-// Every message that the program needs (a result for a stage of another device) is in exactly one
-// batch of either end: of the sender's after the pass, of the receiver's before the pass that waits
-// for it. What the rules below know of the frameworks is which of them go together, and how early
-// or late.
+// its pass, and waits for a whole batch before it goes on. A message is a rendezvous: it leaves
+// when both its batches, the sender's and the receiver's, have been issued. Every message that the
+// program needs (a result for a stage of another device) is in exactly one batch at either end. The
+// sender's comes after the pass, the receiver's before the pass that waits for it. The rules below
+// follow the frameworks: which messages go together, and how early or late.
 #pragma once
 
 #include <cstdint>

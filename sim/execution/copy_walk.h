@@ -1,4 +1,4 @@
-// What copies to the host wait for, and what waits for them: for `walk`.
+// The dependencies of copies to the host, for `walk`.
 //
 //   copy out(s,i) <- F(s,i), and the one before it on its link;
 //   copy back(s,i) <- copy out(s,i), the pass that it is to follow, and the one before it;

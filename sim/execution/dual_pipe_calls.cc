@@ -6,7 +6,7 @@
 namespace pipesim {
 namespace {
 
-// As calls_before_every_pass, with these exceptions among the passes before the first backward,
+// Like calls_before_every_pass, with these exceptions among the passes before the first backward,
 // where `early` is the chunk that starts first and `late` the other.
 //   - A late forward also receives for the early forward that comes next.
 //   - An early forward's result is sent after the late forward that follows it; not in the middle,
@@ -55,11 +55,11 @@ class DualPipe {
   }
 
   [[nodiscard]] bool is_early(const Part& part) const { return part.chunk == early_; }
-  // Whether an early, or a late, forward stands at this position before the first backward.
+  // True if an early, or a late, forward is at this position before the first backward.
   [[nodiscard]] bool is_forward(std::uint32_t at, bool early) const {
     return at < end_ && passes_[at].kind == PassKind::kF && (passes_[at].chunk == early_) == early;
   }
-  // Whether this is the forward of a block whose two passes run one after the other.
+  // True if this is the forward of a block whose two passes run one after the other.
   [[nodiscard]] bool opens_block(std::uint32_t at) const {
     if (overlaps_ || at + 1 >= passes_.size() || (in_turn_ && at + 1 == end_)) return false;
     const Pass& a = passes_[at];

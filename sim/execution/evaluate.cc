@@ -62,7 +62,7 @@ class TimeVisitor {
     return to < 0 ? result : result + problem_.transfer(from, to, unit).value();
   }
 
-  // Whether a device idles more than it has to spare.
+  // True if a device idles more than it has to spare.
   [[nodiscard]] bool hopeless() const { return hopeless_; }
 
   [[nodiscard]] Evaluation finish() {
@@ -99,8 +99,8 @@ class TimeVisitor {
     bool started = false;
   };
 
-  // Of all passes of a device, without those of a vocabulary; nothing where passes overlap or units
-  // differ.
+  // Work of all passes of a device, without those of a vocabulary; nothing where passes overlap or
+  // units differ.
   [[nodiscard]] Seconds least_work(int device) const {
     const Placement& place = program_.placement();
     Seconds work;
@@ -181,7 +181,7 @@ Seconds vocabulary_seconds(const Problem& problem, int device, const Pass& pass)
 
 Seconds backward_of(const StageCost& stage) { return stage.backward_input + stage.backward_weight; }
 
-// What the two passes of one stage take as a block, over their sum.
+// The time of the two passes of one stage as a block, over their sum.
 double share_of(const StageCost& stage) {
   const Seconds apart = stage.forward + backward_of(stage);
   return apart > Seconds(0) ? *stage.overlapped / apart : 1;
@@ -193,7 +193,7 @@ std::optional<Seconds> block_seconds(const StageCost& forward, const StageCost& 
   if (!forward.overlapped || !backward.overlapped) return std::nullopt;
   const Seconds f = forward.forward;
   const Seconds bw = backward_of(backward);
-  // Of equal stages the number itself, not what rounding makes of it.
+  // Equal stages give the number itself, free of rounding.
   if (forward.overlapped == backward.overlapped && f == backward.forward &&
       bw == backward_of(forward)) {
     return forward.overlapped;
@@ -213,7 +213,7 @@ std::optional<Seconds> block_seconds(const Problem& problem, int vs_forward, int
 
 namespace {
 
-// Of units that differ from the mean, the block takes as much of their F and BW as of the mean's.
+// A block of units that differ from the mean takes the same share of their F and BW as the mean's.
 std::optional<Seconds> whole_pair_seconds(const Problem& problem, int vs_forward, int vs_backward,
                                           const StageCost& forward, const StageCost& backward) {
   if (problem.blocks.empty()) return block_seconds(forward, backward);

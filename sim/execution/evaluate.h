@@ -41,7 +41,7 @@ struct Evaluation {
     return (cost - busiest->busy) / cost;
   }
 
-  // Of the device that peaks highest.
+  // Peak of the device that holds most.
   [[nodiscard]] Bytes peak_activation() const {
     Bytes largest;
     for (const DeviceEvaluation& device : devices) {
@@ -57,18 +57,18 @@ inline Seconds time_of(const Evaluation& result, Objective objective) {
 
 Evaluation evaluate(const Program& program, const Problem& problem);
 
-// Of a program that takes less than `most`, by the problem's objective; of others nothing, mostly
-// given up early: once a device has idled so long that its passes cannot end in time.
+// Evaluates a program that takes less than `most`, by the problem's objective. Returns nothing for
+// others, mostly early: once a device has idled so long that its passes cannot end in time.
 std::optional<Evaluation> evaluate_below(const Program& program, const Problem& problem,
                                          Seconds most);
 
-// Of the overlapped block of a forward and a BW, of the same stage or of two: each pass takes the
-// share of its seconds that its own stage's block takes of its F and BW, and the block is no
-// shorter than either pass (a stage whose own block is shorter than its pass: than that block).
-// Nothing where either stage's block has no cost.
+// Seconds of the overlapped block of a forward and a BW, of one stage or two. Each pass takes the
+// share of its seconds that its own stage's block takes of its F and BW. The block is at least as
+// long as either pass, or as that stage's own block if that is shorter. Nothing where either
+// stage's block has no cost.
 std::optional<Seconds> block_seconds(const StageCost& forward, const StageCost& backward);
 
-// Of the block of two stages of a device: Problem::blocks, or as above.
+// Seconds of the block of two stages of a device: Problem::blocks, or as above.
 std::optional<Seconds> block_seconds(const Problem& problem, int vs_forward, int vs_backward);
 
 // Duration of a pass; throws LogicError for an overlapped block without a cost.
@@ -81,10 +81,10 @@ struct PassBytes {
 };
 PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass);
 
-// What a copy to the host, or back, moves of what its unit's F acquired.
+// Bytes that a copy to the host, or back, moves: a part of what its unit's F acquired.
 Bytes copied_bytes(const Problem& problem, const Program& program, const Copy& copy);
 
-// Of such a copy.
+// Seconds of such a copy.
 Seconds copy_seconds(const Problem& problem, const Program& program, const Copy& copy, bool out);
 
 }  // namespace pipesim

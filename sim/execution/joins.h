@@ -12,7 +12,7 @@
 
 namespace pipesim {
 
-// Of one program; Value as a visitor of `walk` has it.
+// Collectives of one program; Value as a visitor of `walk` has it.
 template <class Value>
 class Joins {
  public:

@@ -14,7 +14,7 @@ constexpr double kSlack = 1e-12;  // relative, for sums that are equal but for r
 
 double late(double seconds) { return seconds * (1 + kSlack); }
 
-// Of the copies since the link was last idle, the one whose activation lives shortest.
+// The copies since the link was last idle; on top, the one whose activation lives shortest.
 struct Shortest : std::priority_queue<std::pair<double, size_t>,
                                       std::vector<std::pair<double, size_t>>, std::greater<>> {
   void clear() { c.clear(); }  // keeps its room
@@ -25,7 +25,7 @@ double patience(const Candidate& each, double wait) {
   return wait == kNever ? kNever : wait * (each.lifespan() - each.out - each.back);
 }
 
-// What a device keeps at most whose passes change it so, with activations that leave and return.
+// Peak of a device with these changes by its passes, and activations that leave and return.
 double peak_of_device(const std::vector<HeldChange>& held, const std::vector<HeldChange>& gone,
                       const std::vector<HeldChange>& returned) {
   double now = 0;
@@ -52,9 +52,9 @@ double peak_of_device(const std::vector<HeldChange>& held, const std::vector<Hel
   return peak;
 }
 
-// What a device keeps at least: `out` has ends of copies out, `back` starts of copies back, the
-// last first, and no more than `largest` bytes go with each. Away are at most as many as have left,
-// and as are still to come back.
+// A lower bound on a device's peak. `out` has ends of copies out, `back` starts of copies back, the
+// last first; at most `largest` bytes go with each. Away are at most as many as have left, and as
+// are still to come back.
 double least_of_device(const std::vector<HeldChange>& held, const std::vector<double>& out,
                        const std::vector<double>& back, double largest) {
   double now = 0;
@@ -133,8 +133,8 @@ void LinkPlan::plan(const LinkRule& rule) {
   drop_what_cannot_come_back(rule.wait);
   place_back();
   drop_what_cannot_go_out(rule.wait);
-  // What was dropped leaves the others more room: backs later, outs earlier. Of what still spends
-  // no time on the host, which saves nothing, every second one is dropped, until there is none.
+  // Dropped copies leave the others more room: backs move later, outs earlier. A copy that spends
+  // no time on the host saves nothing; every second such copy is dropped, until none is left.
   do {
     place_back();
     place_out();

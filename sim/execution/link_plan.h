@@ -32,7 +32,7 @@ struct HeldChange {
   double bytes = 0;
 };
 
-// Of a device, without copies, by time.
+// A device's changes and ends of passes by time, without copies.
 struct DevicePasses {
   std::vector<HeldChange> held;
   std::span<const double> ends;
@@ -73,7 +73,7 @@ class LinkPlan {
   // Plans by the rule: no copy back is late. O(n log n).
   void plan(const LinkRule& rule);
 
-  // Of the plan.
+  // The plan's peak.
   [[nodiscard]] LinkPeak peak() const;
 
   // Plans by the rule that keeps least, of equal ones by the first. `peaks`, where they are asked

@@ -21,7 +21,7 @@ class Megatron {
     for (size_t i = 0, group = 0; i < parts_.size(); ++i) {
       const Part& part = parts_[i];
       if (group + 1 < groups_.size() && groups_[group + 1] == i) ++group;
-      // What a group makes is sent in the call after its last part.
+      // A group's results are sent in the call after its last part.
       posts.add(part.out, call_before(group + 1));
       const size_t earliest = group_that_receives(part, group);
       posts.add(part.in, call_before(earliest), one_call(earliest) ? 0 : 1);
@@ -56,7 +56,7 @@ class Megatron {
   [[nodiscard]] bool joined(const Part& a, const Part& b) const {
     return interleaved() && a.forward && !b.forward && !turns_in_warm_up(a, b);
   }
-  // Whether what precedes the group is sent in the call that receives for it.
+  // True if the results before the group are sent in the call that receives for it.
   [[nodiscard]] bool one_call(size_t group) const {
     if (group == 0) return true;
     const Part& a = parts_[groups_[group] - 1];

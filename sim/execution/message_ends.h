@@ -30,7 +30,7 @@ class Parts {
   explicit Parts(const Program& program);
 
   [[nodiscard]] const std::vector<Part>& of(int device) const { return parts_[device]; }
-  // Of the pass that makes the message, on its device.
+  // The index, on its device, of the pass that makes the message.
   [[nodiscard]] int index_of_sender(MessageId message) const { return index_[message]; }
 
  private:
@@ -54,7 +54,7 @@ struct Post {
   MessageId message = 0;
 };
 
-// Those of one device.
+// The posts of one device.
 class Posts {
  public:
   void add(MessageId message, std::uint32_t before, std::uint32_t call = 0) {

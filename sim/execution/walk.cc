@@ -55,7 +55,7 @@ class Explainer {
     return program_.passes(device)[position_[device]];
   }
 
-  // Whether the device has run the pass (kB finds BW and overlapped blocks too).
+  // True if the device has run the pass (kB finds BW and overlapped blocks too).
   [[nodiscard]] bool ran(const Wanted& want) const {
     const int device = place_.device(want.vs);
     const auto done = program_.passes(device).first(position_[device]);

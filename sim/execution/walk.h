@@ -39,7 +39,7 @@ class DeadlockError : public InfeasibleError {
  public:
   DeadlockError(const std::string& message, std::vector<std::uint32_t> stuck)
       : InfeasibleError(message), stuck_(std::move(stuck)) {}
-  // Of the program that deadlocked. O(passes x devices).
+  // The first deadlock of the program. O(passes x devices).
   [[nodiscard]] Deadlock first(const Program& program, const NamePass& name) const;
 
  private:
@@ -139,7 +139,7 @@ class Walker {
     return woken;
   }
 
-  // Whether the copies are there that the device's next pass waits for.
+  // True if the copies that the device's next pass waits for have ended.
   bool copied(int device, const Pass& pass) {
     if constexpr (kCopies) {
       return copies_.ready(device, position_[device], pass,
@@ -162,7 +162,8 @@ class Walker {
     return result;
   }
 
-  // Whether the pass could run. Calls cost more here than what most of them do.
+  // Runs the pass if it can; true if it ran. Flat, since calls cost more here than most of their
+  // bodies.
   [[gnu::flatten]] bool step(int device, const Pass& pass, size_t& woken) {
     Value input = Visitor::kNothing;
     Value gradient = Visitor::kNothing;
@@ -186,7 +187,7 @@ class Walker {
     return true;
   }
 
-  // Whether all is there that the pass waits for; then `input` or `gradient` is its message.
+  // True if all inputs of the pass have come; then `input` or `gradient` is its message.
   bool ready(int device, const Pass& pass, Value& input, Value& gradient) const {
     const StagePass at = stage_pass(device, pass);
     const std::uint32_t unit = pass.microbatch;
@@ -209,7 +210,7 @@ class Walker {
     return !before || results(at.kind)(at.vs, *before) != Visitor::kNotYet;
   }
 
-  // Whether a message between neighbouring stages is waited for (see WrapAround).
+  // True if a message between neighbouring stages is waited for (see WrapAround).
   [[nodiscard]] bool waits(int from, int to, std::uint32_t unit) const {
     if (program_.wrap_around() == WrapAround::kEvery) return true;
     const auto [up, down] = std::minmax(from, to);
@@ -246,8 +247,8 @@ class Walker {
     ++woken;
   }
 
-  // Whether the collective has been reached, if there is one; then `seen` is what those see that
-  // wait for it.
+  // True if the collective has been reached or there is none; then `seen` is its value for those
+  // that wait for it.
   bool joined(std::optional<Barrier> barrier, std::uint32_t unit, Value& seen) const {
     if (!barrier) return true;
     seen = joins_.of(*barrier, unit);

@@ -92,8 +92,8 @@ class Offload {
     }
   }
 
-  // What is executed may differ a little from what is planned, since forwards move only where
-  // copies hold them: no rule by itself may keep less.
+  // Keeps the program whose execution holds least. Execution may differ a little from the plan,
+  // since forwards move only where copies hold them.
   [[nodiscard]] Program checked(Program best, std::span<const LinkRule> rules,
                                 std::span<const double> peaks, std::span<const LinkRule> found) {
     double least = evaluate(best, problem_).peak_activation().value();
@@ -249,8 +249,8 @@ class Offload {
     }
   }
 
-  // The first forward that starts no earlier than the copy out ends waits for it. Of several copies
-  // the last one stands for all.
+  // Makes the first forward that starts no earlier than the copy's end wait for it. The last of
+  // several copies acts for all.
   void add_gate(const Copy& copy, double ended, std::uint32_t out, CopyPlan& plan) {
     const std::uint32_t device = copy.device;
     const auto& starts = times_.start[device];

@@ -8,7 +8,7 @@
 namespace pipesim {
 namespace {
 
-// What the pass takes back: B or BW, also of an overlapped block; nullptr for any other.
+// The backward in the pass: B or BW, also of an overlapped block; nullptr for any other.
 const Pass* backward_of(const Program& program, const Pass& pass) {
   const Pass& part = pass.kind == PassKind::kFB ? program.pair(pass).backward : pass;
   return is_backward(part.kind) ? &part : nullptr;

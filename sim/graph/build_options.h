@@ -12,7 +12,7 @@
 
 namespace pipesim {
 
-// What a message costs alone on its way.
+// The cost of a message alone on its way.
 struct MessageCost {
   Seconds seconds;  // latency included
   Seconds latency;

@@ -11,7 +11,7 @@
 
 namespace pipesim {
 
-// What a class is like, numbers included. Keeps references to all that it is given.
+// Makes classes, numbers included. Keeps references to all that it is given.
 class ClassMaker {
  public:
   ClassMaker(const Program& program, const Problem& problem, const std::vector<int>& ranks,
@@ -48,8 +48,8 @@ class ClassMaker {
 
 // Adds to the classes of `parts`; keeps references to all that it is given. Every question is O(1).
 //
-// Of units that cost alike a class serves many tasks. Where more than half of the units differ it
-// serves one: unless classes are to be kept, the next class then overwrites it.
+// A class serves many tasks where units cost alike. Where more than half of the units differ it
+// serves one task, and the next class overwrites it unless classes are kept.
 class ClassTable {
  public:
   ClassTable(TaskGraph::Parts& parts, const Program& program, const Problem& problem,
@@ -77,8 +77,8 @@ class ClassTable {
   std::uint32_t barrier(Barrier barrier, std::uint32_t unit);
   std::uint32_t copy(const Copy& copy, bool out);
 
-  // A class of its own with every call. Of a device's own work: its optimizer step, and what it
-  // does with its gradients; of all devices': the join of an iteration and the reduction.
+  // Each call adds a class of its own: for one device its optimizer step and its work on gradients;
+  // for all devices the join of an iteration and the reduction.
   std::uint32_t optimizer(int device) { return add({.of = Of::kOptimizer, .device = device}); }
   std::uint32_t gradients(int device) { return add({.of = Of::kGradients, .device = device}); }
   std::uint32_t join() { return add({.of = Of::kJoin}); }
@@ -88,7 +88,7 @@ class ClassTable {
   using Of = ClassOrigin::Of;
   static constexpr std::uint32_t kNoClass = 0xffffffff;
 
-  // Of a stage and the unit's kind; where all units cost alike there is one kind.
+  // Row of a stage and the unit's kind; where all units cost alike there is one kind.
   [[nodiscard]] int row(int vs, std::uint32_t unit) const {
     if (problem_.kinds.empty()) return vs;
     return static_cast<int>(problem_.kind(unit)) * program_.placement().virtual_stages() + vs;

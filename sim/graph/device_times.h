@@ -1,5 +1,4 @@
-// What a device does in one iteration, in seconds: the sums that numbers of a run derive from, as
-// far as they need no timeline.
+// A device's seconds in one iteration: the sums behind a run's numbers that need no timeline.
 #pragma once
 
 #include <limits>

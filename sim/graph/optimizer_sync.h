@@ -1,4 +1,4 @@
-// What one iteration waits for of the one before.
+// The passes of one iteration that the next one waits for.
 #pragma once
 
 namespace pipesim {

@@ -10,8 +10,8 @@
 
 namespace pipesim {
 
-// What of the options decides which tasks there are and what they wait for. Graphs of one program
-// on the same ranks whose structures are equal differ in their classes' numbers alone.
+// The options that decide which tasks exist and what they wait for. Graphs of one program on the
+// same ranks with equal structures differ only in the numbers of their classes.
 struct GraphStructure {
   int iterations = 1;
   OptimizerSync sync = OptimizerSync::kNone;

@@ -2,10 +2,10 @@
 //
 // Tasks are numbered in a topological order: a task comes after all that it waits for, and the
 // compute tasks of one device come in program order. An edge leads from a task to one that it waits
-// for; the edges of a task stand together (program order first), as compressed rows of Boost.Graph,
-// whose algorithms run on them (boost_rows.h). What tasks have in common - device, pass kind,
-// duration, bytes - stands once, in a TaskClass: a task costs 8 bytes, 4 for its row and 4 per
-// edge. Immutable after `build_task_graph` (build.h), but for its numbers (renumber.h).
+// for. The edges of a task are adjacent (program order first), as compressed rows of Boost.Graph,
+// whose algorithms run on them (boost_rows.h). Device, pass kind, duration and bytes that tasks
+// share are stored once, in a TaskClass. A task costs 8 bytes, 4 for its row and 4 per edge.
+// Immutable after `build_task_graph` (build.h), except for its numbers (renumber.h).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ enum class TaskKind : std::uint8_t {
   kCopyIn,      // and back
 };
 
-// Whether such a task takes nothing of a device's compute stream.
+// True if such a task takes nothing of a device's compute stream.
 constexpr bool is_beside_compute(TaskKind kind) {
   return kind == TaskKind::kTransfer || kind == TaskKind::kBarrier || kind == TaskKind::kCopyOut ||
          kind == TaskKind::kCopyIn;
@@ -53,7 +53,7 @@ struct TaskClass {
   Bytes released;                // activations, at the end
 };
 
-// What the numbers of a class are those of (class_table.h).
+// The source of a class's numbers (class_table.h).
 struct ClassOrigin {
   enum class Of : std::uint8_t {
     kPass,
@@ -97,8 +97,8 @@ class TaskGraph {
     std::vector<TaskId> waits_for;
     std::vector<PipelineInstance> pipelines;
     int iterations = 1;
-    // Of one iteration, where the programs have the units of all of them; 0: where each repeats
-    // its program.
+    // Units of one iteration, where the programs hold those of all iterations; 0 where each program
+    // repeats.
     std::uint32_t units = 0;
   };
   explicit TaskGraph(Parts parts);
@@ -116,7 +116,7 @@ class TaskGraph {
 
   [[nodiscard]] const std::vector<PipelineInstance>& pipelines() const { return pipelines_; }
   [[nodiscard]] int iterations() const { return iterations_; }
-  // Whether an iteration begins with passes of the one before it in flight.
+  // True if an iteration begins while passes of the one before it are in flight.
   [[nodiscard]] bool streams() const { return units_ != 0; }
   [[nodiscard]] int devices() const;  // of all pipelines
   [[nodiscard]] int rank(std::uint32_t device) const;
@@ -130,7 +130,7 @@ class TaskGraph {
   [[nodiscard]] std::string name(TaskId task) const;
 
   [[nodiscard]] const std::vector<ClassOrigin>& origins() const { return origins_; }
-  // As many classes, of the same tasks, with other seconds and bytes.
+  // Replaces the classes: the same number, for the same tasks, with other seconds and bytes.
   void set_classes(std::vector<TaskClass> classes);
 
   // Bytes that the graph's arrays occupy.

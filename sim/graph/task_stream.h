@@ -138,7 +138,7 @@ class TaskStream {
 
   [[nodiscard]] size_t units() const { return program_.shape().units(); }
 
-  // Of one iteration, forward and backward.
+  // Messages of one iteration, forward and backward.
   [[nodiscard]] size_t messages() const {
     const Placement& place = program_.placement();
     const int units = program_.shape().units();

@@ -17,9 +17,9 @@
 
 namespace pipesim {
 
-// What takes the tasks that the visitors append. Of `Rows`, one of them:
-//   kKeepsClasses: whether a task's class is looked at after the task;
-//   Task: by which a task is waited for from then on; kNothing and kNotYet are none (is_task);
+// `Rows` takes the tasks that the visitors append. It has
+//   kKeepsClasses: true if a task's class is looked at after the task;
+//   Task: a handle by which later tasks wait for it; kNothing and kNotYet are none (is_task);
 //   void reserve(size_t tasks, size_t edges): at most so many come;
 //   void wait_for(Task), wait_for_all(span<const Task>), wait_once_for(Task): of the next task, the
 //     last of them unless it does so already;
@@ -98,7 +98,7 @@ class TaskVisitor {
   Value run(int device, const Pass& pass, Value input, Value gradient) {
     return run(device, pass, input, gradient, number(pass));
   }
-  // As another unit (or pair) than the pass's own.
+  // The same, as another unit (or pair) than the pass's own.
   Value run(int device, const Pass& pass, Value input, Value gradient, std::uint32_t number) {
     follow(device);
     rows_.wait_for_all(awaited_);
@@ -113,7 +113,7 @@ class TaskVisitor {
     rows_.wait_for_all(held);
     last_[device] = rows_.close(classes_.compute(device, pass), number(pass));
   }
-  // What a device does for itself after a pass.
+  // Appends a device's own task after a pass.
   void step(int device, std::uint32_t task_class, std::uint32_t iteration) {
     follow(device);
     last_[device] = rows_.close(task_class, iteration);
@@ -171,8 +171,8 @@ class TaskVisitor {
   std::uint32_t first_pair_;
 };
 
-// As TaskVisitor, where devices step while later microbatches are in flight. What a device does
-// from the first F of an iteration on counts to it; its units are numbered within it.
+// A TaskVisitor for devices that step while later microbatches are in flight. Tasks of a device
+// from the first F of an iteration on count to it; its units are numbered within it.
 template <class Rows>
 class StreamVisitor {
  public:
@@ -214,8 +214,8 @@ class StreamVisitor {
   std::vector<State> devices_;
 };
 
-// As TaskVisitor, where a device goes on only when all messages of its batch have arrived: they
-// wait for what both their devices did last, and what the device does next waits for them.
+// A TaskVisitor for devices that go on only when all messages of their batch have arrived. The
+// messages wait for the last task of both devices, and each device's next task waits for them.
 template <class Rows>
 class BatchVisitor {
  public:
@@ -252,7 +252,7 @@ class BatchVisitor {
   }
 
  private:
-  // What the device did last: the messages of its last batch, one of which may be the other
+  // Waits for the device's last task: the messages of its last batch, one of which may be the other
   // device's too, or else a pass.
   void wait_for_device(int device) {
     for (const Task task : held_[device]) rows_.wait_once_for(task);
