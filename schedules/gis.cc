@@ -35,7 +35,7 @@
 namespace pipesim {
 namespace {
 
-// What stands in a row: the F of this microbatch and chunk, and later its B and W.
+// A row holds the F of this microbatch and chunk, and later its B and W.
 struct Row {
   int microbatch = -1;  // none
   int chunk = 0;

@@ -1,5 +1,5 @@
-// What planners share that take the best of several orders within a memory limit: the orders of
-// other schedules, justification, and messages in steps.
+// Shared parts of planners that take the best of several orders within a memory limit: the orders
+// of other schedules, justification, and messages in steps.
 #pragma once
 
 #include <map>
@@ -21,9 +21,9 @@ struct OrderWithin {
   PlanTime time;
 };
 
-// Of small and middling problems, up to 300 and 600 passes of a kind, planners plan for all lower
-// limits too, so that more memory never costs time, and for messages in steps, so that shorter ones
-// seldom do; of middling ones they give up sooner.
+// Problems are small up to 300 passes of a kind and middling up to 600. For both, planners plan
+// within all lower limits too, so that more memory never costs time. They also plan for messages in
+// steps, so that shorter messages seldom cost time. On middling ones they give up sooner.
 enum class ProblemSize { kSmall, kMiddling, kLarge };
 ProblemSize size_of(const Problem& problem);
 

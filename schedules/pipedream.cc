@@ -26,7 +26,7 @@ std::optional<Refusal> refuse_few(const Problem& problem) {
                  nearest};
 }
 
-// Of one iteration alone it is a run of 1f1b.
+// One iteration alone is a run of 1f1b.
 const Claims& of_1f1b() { return find_schedule("1f1b")->claims; }
 
 Claims claims() {

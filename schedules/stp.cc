@@ -2,10 +2,10 @@
 // backward of the same chunk, all of it or B or W alone, so that the all-reduces of tensor
 // parallelism inside either hide behind the compute of both.
 //
-// The order is that of the authors' code (MICLAB-BUPT/STP, stp/schedule.py), which needs 3p-1
-// microbatches: with fewer it takes W from an empty queue or deadlocks. What it runs as pairs of
-// two forwards of one chunk stands here as two forwards: neither waits for the other, and both
-// results leave as they are there.
+// The order is that of the authors' code (MICLAB-BUPT/STP, stp/schedule.py). It needs 3p-1
+// microbatches: with fewer it takes W from an empty queue or deadlocks. The authors' pairs of two
+// forwards of one chunk are two forwards here. Neither waits for the other, and both results leave
+// as they do there.
 #include <algorithm>
 #include <deque>
 #include <fmt/format.h>

@@ -21,7 +21,7 @@ Program plan(const Problem& problem) {
 
 Seconds backward(const StageCost& cost) { return cost.backward_input + cost.backward_weight; }
 
-// Whether every slice takes as long on all stages, and its messages as long as another's.
+// True if every slice takes as long on all stages, and its messages as long as another's.
 bool holds(const Problem& problem) {
   return uniform(problem) && std::ranges::all_of(problem.kinds, [&](const UnitKind& kind) {
            for (size_t vs = 0; vs < kind.stages.size(); ++vs) {

@@ -18,7 +18,7 @@
 namespace pipesim {
 namespace {
 
-// What is this near to what no program can be below counts as equal to it.
+// Times within this factor of the lower bound count as equal to it.
 constexpr double kNear = 1 + 1e-9;
 constexpr size_t kFinished = 4;          // of these, put into time once more
 constexpr int kTurns = 32;               // devices at which the step of a block may change, at most
@@ -122,7 +122,7 @@ class BlockPlanner::Search {
   std::map<BlockOrder, Built> built_few_, built_whole_;
   std::map<double, Level> levels_;  // by limit
 
-  // Of the limit at hand.
+  // State within the current limit.
   double limit_ = 0;
   PlanTime bound_{0};  // no program within the limit takes less
   int chunk_limit_ = 0;
@@ -179,8 +179,8 @@ OrderWithin BlockPlanner::Search::best(Bytes limit, const PlanTime& most) {
   most_ = most;
   set_limit(limit);
   const std::vector<Candidate> ranked = rank_all();
-  // What takes more than `most` may have been given up or not, as was asked before: it does not
-  // count. Where none can take as little, nothing is tried.
+  // Orders above `most` do not count, since an earlier call may have given them up or not. Nothing
+  // is tried where the lower bound exceeds `most`.
   const auto known = [&] {
     if (bound_ > kNear * kNear * most) return Level{};
     Level found = level(ranked);

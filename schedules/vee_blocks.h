@@ -3,15 +3,16 @@
 // repeat a building block (sim/planning/building_block.h), the one that takes least within a limit
 // on activation memory. For v-search and v-zb.
 //
-// The search of the paper builds every block's schedule. Ours first ranks all blocks by the period
-// of their steady state under the true times and by their memory, and builds the most promising
-// with few microbatches. It counts bytes as they are, and goes on where the paper's ends: the best
-// are put into time once more, each W where its device waits (run_within). So for the limit and for
-// every rung of whole and half times 1F1B's memory below it, until one is within 2% of what none
-// can be below. A rung on which no program takes `most` or less is left out, and of orders that
-// differ in their W alone all but the first are not put into time. O(blocks x p + rungs x (built x
-// p^2 + finished x p m)); there are about 10 p blocks for each of 6 orders, or 10 times kTurns.
-// What does not depend on the limit is done once.
+// The paper's search builds every block's schedule. Ours first ranks all blocks by the period of
+// their steady state under the true times and by their memory. It builds the most promising with
+// few microbatches, and counts bytes as they are. It goes on where the paper's ends: the best are
+// put into time once more, each W where its device waits (run_within).
+//
+// It does so for the limit and for every rung of whole and half times 1F1B's peak below it, until a
+// program is within 2% of the lower bound. A rung whose programs all take more than `most` is left
+// out. Among orders that differ only in their W, the first is put into time. Work independent of
+// the limit is done once. O(blocks x p + rungs x (built x p^2 + finished x p m)); there are about
+// 10 p blocks for each of 6 orders, or 10 times kTurns.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@
 
 namespace pipesim {
 
-// Of one problem in V-shape, within one limit after the other: each is what it would be by itself.
+// Plans one problem in V-shape within any limits; each answer is independent of earlier ones.
 class BlockPlanner {
  public:
   explicit BlockPlanner(const Problem& problem);

@@ -15,7 +15,7 @@ namespace pipesim {
 // Requires one chunk and a sharded placement. O(passes).
 Program vocabulary_1f1b(const Problem& problem);
 
-// What 1F1B claims with them.
+// Claims of 1F1B with these passes.
 std::vector<VocabularySupport> vocabulary_1f1b_claims();
 
 // The slots of microbatch 0 on a device, of its F of chunk 0 and 1 and its B of chunk 1 and 0, in a
@@ -25,10 +25,10 @@ using VeeBlock = std::array<int, 4> (*)(int devices, int device);
 // Requires the V-shape and a sharded placement. O(passes + m log m).
 Program vocabulary_v_half(const Problem& problem, VeeBlock block);
 
-// What V-Half claims with them.
+// Claims of V-Half with these passes.
 std::vector<VocabularySupport> vocabulary_v_half_claims();
 
-// Whether the passes and the collectives of the vocabulary take no time: what claims are made for.
+// True if the passes and collectives of the vocabulary take no time, as claims assume.
 bool free_vocabulary(const Problem& problem);
 
 }  // namespace pipesim

@@ -1,18 +1,17 @@
 // V-Half with a sharded vocabulary (Vocabulary Parallelism, arXiv 2411.05288, section 6).
 //
-// Its block is stretched by one period, six slots, between F of the last stage and
-// its B for each barrier, so that a device holds one microbatch more. The blocks are played in
-// units of time, barriers included, and every vocabulary pass has its moment in that play, the same
-// on all devices:
+// Its block is stretched by one period, six slots, between F of the last stage and its B for each
+// barrier, so that a device holds one microbatch more. The blocks are played in units of time,
+// barriers included, and every vocabulary pass has its moment in that play, the same on all
+// devices:
 //   S(i)   a unit after F(i) of the last stage has ended, on device 0;
 //   T(i)   with S(i+1), just before it; of the last microbatch four units after its S; interlaced
 //          right after S(i);
 //   IF(i)  with the last S before F(i) of the first stage, or first of all;
 //   IB(i)  some S after B(i) of the first stage, as far behind as IF is ahead; or last of all.
-// What a pass waits for has an earlier moment, whatever the device, so that any p and m can be
-// executed. The ramps are left as the block has them: tightened as without a vocabulary they would
-// need the memory that the barriers have taken. Nothing depends on the problem's times.
-// O(passes + m log m).
+// The inputs of a pass have an earlier moment on every device, so that any p and m can be executed.
+// The ramps stay as the block has them: tightened as without a vocabulary they would need the
+// memory that the barriers have taken. Nothing depends on the problem's times. O(passes + m log m).
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -204,8 +203,7 @@ PassLists Play::lists() {
   return lists;
 }
 
-// What the claims share: everything that the block counts as a unit takes as long, the rest
-// nothing.
+// The condition of all claims: passes of the block take one unit each, all else takes no time.
 bool plays_in_units(const Problem& problem) {
   const StageCost& cost = problem.stage(0);
   return uniform(problem) && free_transfers(problem) && cost.forward == cost.backward_input &&

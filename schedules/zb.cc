@@ -47,8 +47,9 @@ struct Within {
     return static_cast<int>(std::min(fit, static_cast<double>(problem.shape.microbatches)));
   }
 
-  // Of the first microbatch's way, p-1 F and p-1 B elsewhere, each further one in flight covers the
-  // shorter of F and W: k = p is the paper's (p-1) (F+B-W). By experiment; nothing went below it.
+  // The first microbatch passes p-1 F and p-1 B elsewhere; each further one in flight covers the
+  // shorter of F and W. k = p gives the paper's (p-1) (F+B-W). Found by experiment; no run went
+  // below it.
   static Seconds bubble(const Problem& problem) {
     const StageCost& cost = problem.stage(0);
     const Seconds way = (problem.shape.devices - 1) * (cost.forward + cost.backward_input);

@@ -16,7 +16,7 @@ namespace {
 constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What is this near to what no program can be below counts as equal to it.
+// Times within this factor of the lower bound count as equal to it.
 constexpr double kNear = 1 + 1e-9;
 
 // Runs for messages in steps that take so many times what the best takes are given up: none of
@@ -271,8 +271,8 @@ bool ZbPlanner::wants_forward(int d) {
   return !skips;
 }
 
-// Whether an F now, of a device that is two ahead of the next, keeps it from a B that it could
-// afford to wait for.
+// True if an F now would keep a device that is two ahead of the next from a B that it could afford
+// to wait for.
 bool ZbPlanner::delays_backward(int d) {
   const Device& device = at(d);
   const Device& next = at(d + 1);

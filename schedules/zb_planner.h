@@ -39,7 +39,7 @@ class ZbPlanner {
   PassLists best(Bytes limit);
 
  private:
-  // What the runs try in turn: the paper's hyperparameters, and the hand-made orders.
+  // Choices that the runs try in turn: the paper's hyperparameters, and the hand-made orders.
   struct WarmUp {
     double patience = 0;  // of an F: a gap before the first B up to which none fills it
     int ahead = 0;  // hand-made: F that each device is ahead of the next; 0: as patience has it
@@ -52,8 +52,8 @@ class ZbPlanner {
   struct Choices {
     WarmUp warm_up;
     std::vector<Steady> steady;
-    // Of the run before of each: the most that it found to fit. Within any limit above that it
-    // would be the same.
+    // The most that fitted in the last run of each. Within any higher limit that run would be the
+    // same.
     std::vector<double> asked;
   };
 
@@ -76,7 +76,7 @@ class ZbPlanner {
       clock = idle = first_start = 0;
     }
     [[nodiscard]] bool owes_weight() const { return w < b; }
-    // What B acquires where W needs more than F left.
+    // Bytes that B acquires where W needs more than F left.
     [[nodiscard]] double growth() const { return std::max(0.0, weight_stash - activation); }
     // From the counts, so that rounding does not pile up.
     [[nodiscard]] double held() const {
@@ -88,7 +88,8 @@ class ZbPlanner {
   static std::vector<Choices> all_choices();
   void set_messages(const Problem& problem);
   void try_limits(Bytes limit);
-  // Whether the last run never came to what these choose otherwise: theirs would be the same.
+  // True if the last run met no choice that `others` would take differently: theirs would be the
+  // same.
   [[nodiscard]] bool same_with(const Steady& others) const;
   Bytes try_all(Bytes limit);
   PlanTime run(const Steady& steady);
@@ -124,7 +125,7 @@ class ZbPlanner {
   double limit_ = 0;
   double asked_ = 0;  // most that was found to fit
   PlanTime most_;     // at which the run is given up
-  // Whether the run takes as much at least, in time and in span; whether it is given up.
+  // True if the run takes at least as much in time, and in span; true if it is given up.
   bool takes_time_ = false, takes_span_ = false;
   bool hopeless_ = false;
   bool met_skip_ = false, met_fill_ = false;  // whether it came to a choice of that kind

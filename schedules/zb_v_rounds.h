@@ -45,9 +45,10 @@ class RoundsPlanner {
   // The time of the program as it is executed. Gives up, and returns infinity, once it cannot take
   // less than `most`.
   PlanTime run(const RoundsChoices& choices, const PlanTime& most);
-  // Whether the last run never came to what these choose otherwise: theirs would be the same.
+  // True if the last run met no choice that `others` would take differently: theirs would be the
+  // same.
   [[nodiscard]] bool same_with(const RoundsChoices& others) const;
-  // What each device may idle at least, for the next runs.
+  // Idle seconds that each device may have at least, for the next runs.
   void allow(std::vector<double> idle) { allowed_ = std::move(idle); }
   [[nodiscard]] std::vector<double> slack() const;
   [[nodiscard]] PassLists& lists() { return lists_; }
