@@ -9,7 +9,7 @@
 namespace pipesim {
 namespace {
 
-// What of a long line stands around the column, and the column within it.
+// The part of a long line around the column, and the column within it.
 std::pair<std::string_view, size_t> window(std::string_view line, int column) {
   constexpr size_t kWidth = 160;
   const auto at = static_cast<size_t>(column);

@@ -38,8 +38,8 @@ struct FileIdentity {
   auto operator<=>(const FileIdentity&) const = default;
 };
 
-// What this process has read: the one thing that it remembers beside what it computes, so that no
-// output destroys an input and no input is two things.
+// The files that this process has read. This memory keeps an output from destroying an input, and
+// an input from changing between two reads.
 struct Records {
   struct Kept {
     std::string text;
@@ -65,7 +65,7 @@ bool same_state(const struct stat& a, const struct stat& b) {
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
-// What opening or reading met.
+// Throws for an error of opening or reading.
 [[noreturn]] void cannot_read(const std::string& path, const Location& asked, int error) {
   const std::string text = fmt::format("cannot read '{}': {}", path, std::strerror(error));
   for (const int of_system : {EMFILE, ENFILE, ENOMEM, EIO}) {

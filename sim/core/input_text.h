@@ -14,7 +14,7 @@ namespace pipesim {
 // means to read it. Safe in threads. O(size).
 std::string read_input(const std::string& path, const Location& asked);
 
-// Whether `path` leads to a file that this process has read so, by whatever name.
+// True if `path` leads to a file that this process has read so, by whatever name.
 bool was_read(const std::string& path);
 
 // One text for all names of a place, whether there is a file or not; as it is where the system does
@@ -30,7 +30,7 @@ class ReadOnce {
   ReadOnce& operator=(const ReadOnce&) = delete;
   ~ReadOnce();
 
-  // Those of its files that no longer say what they said, or are gone.
+  // The files read that have since changed or gone.
   [[nodiscard]] std::vector<std::string> changed() const;
 };
 

@@ -52,7 +52,7 @@ size_t edit_distance(std::string_view a, std::string_view b, size_t most) {
     }
     std::swap(before, previous);
     std::swap(previous, row);
-    // What follows is made of these two rows and is no less.
+    // All later values come from these two rows and are no less.
     if (std::ranges::min(previous) >= most && std::ranges::min(before) >= most) return most;
   }
   return std::min(previous[b.size()], most);
@@ -72,7 +72,7 @@ std::string scaled(double value, std::span<const Scale> scales, int digits) {
     return fmt::format("{:.3g} {}", value / largest.factor, largest.unit);
   }
   for (size_t i = 0; i + 1 < scales.size(); ++i) {
-    // What the next smaller unit would round up to a full one of this: "1.000 s", not "1000.000
+    // A value that rounds up to the next larger unit is written in that: "1.000 s", not "1000.000
     // ms".
     const double rounding = 0.5 * std::pow(10, -digits) * scales[i + 1].factor;
     if (std::abs(value) >= scales[i].factor - rounding) {
@@ -204,7 +204,7 @@ std::string counted(double count) {
 std::string human(Seconds seconds) {
   static constexpr std::array<Scale, 4> kScales{
       {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
-  // What rounding leaves of a sum that should be 0 is below any time that a pipeline has.
+  // A sum that should be 0 may be off by rounding, always less than any time of a pipeline.
   if (std::abs(seconds.value()) < 1e-13) return "0 s";
   return scaled(seconds.value(), kScales, 3);
 }

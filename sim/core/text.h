@@ -25,7 +25,7 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 // Bytes of the character at `at`, by the table of well-formed sequences of the Unicode standard
 // (table 3-7); 0 where there is none.
 size_t length_of_character(std::string_view text, size_t at);
-// Whether a terminal would obey something in the text: a control character other than a tab or the
+// True if a terminal would obey something in the text: a control character other than a tab or the
 // end of a line, of ASCII or of Unicode's C1.
 bool has_control_character(std::string_view text);
 // The same with such characters, and bytes that are no UTF-8, written out: "\\x1b".

@@ -109,7 +109,7 @@ void Formulation::add_device(int device) {
   }
 }
 
-// Whether some pass runs after i and before j in every program.
+// True if some pass runs after i and before j in every program.
 bool Formulation::is_between(int i, int j) const {
   return std::ranges::any_of(ordering_.of_device(ordering_.task(i).device), [&](int k) {
     return ordering_.precedes(i, k) && ordering_.precedes(k, j);

@@ -19,7 +19,7 @@
 namespace pipesim::exact {
 namespace {
 
-// Of more pairs of passes than this it takes long to say how many are undecided, and most are.
+// With more pairs of passes, counting the undecided ones takes long, and most are undecided.
 constexpr int kMostPairs = 100'000;
 
 Seconds time_in(const Program& program, const Problem& problem) {
@@ -76,7 +76,7 @@ Problem scaled(Problem problem, Bytes limit, double unit) {
   return problem;
 }
 
-// Of all passes of a device.
+// Pairs of passes on one device, over all devices.
 std::int64_t pairs_of(const Problem& problem) {
   std::int64_t pairs = 0;
   for (int d = 0; d < problem.shape.devices; ++d) {

@@ -17,7 +17,7 @@
 namespace pipesim::exact {
 
 inline constexpr double kMostUnits = 1e6;
-// Of passes on a device, whose order is undecided: more make a program that CBC does not solve.
+// Pairs of passes on a device whose order is undecided. CBC does not solve a program with more.
 inline constexpr int kMostOpenPairs = 4000;
 
 enum class Ended {

@@ -17,8 +17,8 @@ struct Copy {
   std::uint16_t chunk = 0;  // of the device
   // The other direction of its link is planned to be silent meanwhile.
   bool alone = false;
-  // Of a copy back: it starts once the pass at this position of its device has ended. kAnyTime: as
-  // soon as it has come out.
+  // A copy back starts once the pass at this position of its device has ended; with kAnyTime, as
+  // soon as its copy out has.
   std::uint32_t after = 0;
 
   static constexpr std::uint32_t kAnyTime = 0xffffffff;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kNone = Stay::kNowhere;
 
-// Of one activation.
+// The stay of one activation on the host.
 struct Life : Stay {
   std::uint32_t out = kNone;  // number of its copy out among those of the device
   std::size_t cell = 0;       // of that

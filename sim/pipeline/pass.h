@@ -16,7 +16,7 @@ enum class PassKind : std::uint8_t {
   kBW,  // B and W fused; the upstream stage gets its gradient at the end of both
   kFB,  // forward of one microbatch overlapped with BW, B or W of another
   kR,   // F run again on the same device, which rebuilds the activation before B or BW
-  // Of a device's share of the vocabulary; their chunk is 0 (vocabulary.h).
+  // Passes on a device's share of the vocabulary; their chunk is 0 (vocabulary.h).
   kS,   // output layer, forward
   kT,   // output layer, backward
   kIF,  // input embedding, forward

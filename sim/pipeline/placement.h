@@ -29,13 +29,13 @@ class Placement {
   // p.
   static Placement bidirectional(int devices);
   // Stage s on `device_of[s]`; every device up to the last that is named holds at least one (throws
-  // LogicError otherwise). The chunks of a device are numbered in stage order. Of several copies of
-  // the model the stages follow each other, and each copy carries an equal share of the
+  // LogicError otherwise). The chunks of a device are numbered in stage order. The stages of
+  // several copies of the model follow each other. Each copy carries an equal share of the
   // microbatches.
   static Placement custom(std::span<const int> device_of, int copies = 1);
 
   [[nodiscard]] int devices() const { return devices_; }
-  // Of a device; the most of any. Only custom placements have devices with fewer.
+  // Chunks of a device; the most of any. Only custom placements have devices with fewer.
   [[nodiscard]] int chunks(int device) const { return chunks_of_[device]; }
   [[nodiscard]] int chunks() const { return chunks_; }
   [[nodiscard]] bool even() const { return virtual_stages() == devices_ * chunks_; }

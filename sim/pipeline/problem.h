@@ -1,4 +1,4 @@
-// What a schedule may know: shape, placement, seconds and bytes of every stage, the memory limit,
+// The input of a schedule: shape, placement, seconds and bytes of every stage, the memory limit,
 // which time counts and its own options. Never a cost model, a clock or the name of a GPU.
 #pragma once
 
@@ -32,13 +32,13 @@ struct StageCost {
   // Under recompute F acquires the checkpoint only (its input), R the rest of the activation.
   std::optional<Seconds> recompute = {};  // R; without it as long as forward
   Bytes checkpoint = {};
-  // Of the share of what F acquired that is copied, to the host and back, while its link carries
+  // Seconds to copy an activation's offloaded share to the host and back, while the link carries
   // copies both ways.
   Seconds copy_out = {};
   Seconds copy_in = {};
 };
 
-// Of units that cost alike, where not all do (batch.lengths, causal slices).
+// Units that cost alike, where not all do (batch.lengths, causal slices).
 struct UnitKind {
   // Bytes of its messages and collectives and work of its vocabulary passes, to what the problem
   // says of them.
@@ -93,7 +93,7 @@ struct Problem {
     return kinds.empty() ? 1 : kinds[kind_of_unit[unit]].size;
   }
 
-  // Of the message from a stage to its neighbour, either way; no time within a stage.
+  // Seconds of the message from a stage to its neighbour, either way; 0 within a stage.
   [[nodiscard]] Seconds transfer(int from, int to) const {
     return from == to ? Seconds(0) : stage(std::min(from, to)).transfer;
   }

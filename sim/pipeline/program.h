@@ -1,10 +1,9 @@
-// What a schedule produces: for every device, the ordered list of its passes.
+// A schedule's output: for every device, the ordered list of its passes.
 //
-// A Program is complete by construction: every virtual stage runs F once and either BW or both B
-// and W once for every unit that travels through it. A virtual stage that recomputes runs R once
-// for each of them too, between F and B or BW; one that does not runs none. Where the vocabulary is
-// sharded, every device runs IF, S, T and IB once for every unit, and otherwise none. Whether the
-// order can be executed is for `walk` to say.
+// A Program is complete by construction. For every unit that travels through it, a virtual stage
+// runs F once, and either BW or both B and W once. A virtual stage that recomputes also runs R once
+// per unit, between F and B or BW; others run none. Where the vocabulary is sharded, every device
+// runs IF, S, T and IB once per unit. `walk` checks that the order can be executed.
 #pragma once
 
 #include <functional>
@@ -22,15 +21,15 @@
 
 namespace pipesim {
 
-// Whether the edge from the last device back to the first (the next chunk of a looped placement) is
-// waited for. kFirstOfGroup waits only for microbatches that are multiples of p: that is how the
-// evaluator behind Zero Bubble Table 5 treats its 1F1B-I column, and no real runtime can.
+// Which messages wait on the edge from the last device back to the first (the next chunk of a
+// looped placement). kFirstOfGroup waits only for microbatches that are multiples of p. The
+// evaluator behind Zero Bubble Table 5 treats its 1F1B-I column so; no real runtime can.
 enum class WrapAround { kEvery, kFirstOfGroup };
 
 using PassLists = std::vector<std::vector<Pass>>;
 
-// What messages call the pass of a kind, virtual stage and unit; a pass of the vocabulary is of its
-// device's first stage.
+// Names the pass of a kind, virtual stage and unit in messages; a pass of the vocabulary belongs to
+// its device's first stage.
 using NamePass = std::function<std::string(PassKind kind, int vs, int unit)>;
 // By `name`; without one as Program::text does.
 std::string name_of(const NamePass& name, PassKind kind, int vs, int unit);
@@ -64,15 +63,15 @@ class Program {
   }
   [[nodiscard]] WrapAround wrap_around() const { return wrap_around_; }
   [[nodiscard]] VocabularyPlacement vocabulary() const { return vocabulary_; }
-  // Whether the virtual stage runs R: its F then keeps no more than what R starts from.
+  // True if the virtual stage runs R: its F then keeps only R's input.
   [[nodiscard]] bool recomputes(int vs) const { return recomputes_[vs]; }
   [[nodiscard]] bool recomputes() const;
-  // Whether every backward runs B and W as one pass.
+  // True if every backward runs B and W as one pass.
   [[nodiscard]] bool whole_backwards() const { return whole_backwards_; }
   [[nodiscard]] size_t size() const;  // passes on all devices
-  // Whether every device runs the same passes in the same order on the same placement.
+  // True if every device runs the same passes in the same order on the same placement.
   [[nodiscard]] bool same_order(const Program& other) const;
-  // Whether a stage runs F, B or W of some unit before that of an earlier one. O(passes).
+  // True if a stage runs F, B or W of some unit before that of an earlier one. O(passes).
   [[nodiscard]] bool units_overtake() const;
 
   // The same passes where the vocabulary is sharded in another way. LogicError where it is not.

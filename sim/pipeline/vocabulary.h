@@ -30,7 +30,7 @@ constexpr std::string_view to_text(VocabularyPlacement placement) {
   return kVocabularyPlacements[static_cast<size_t>(placement)];
 }
 
-// Whether every device holds a share of the vocabulary and runs passes for it.
+// True if every device holds a share of the vocabulary and runs passes for it.
 constexpr bool is_sharded(VocabularyPlacement placement) {
   return placement != VocabularyPlacement::kFirstLast &&
          placement != VocabularyPlacement::kRedistributed;
@@ -45,8 +45,8 @@ struct VocabularyCost {
   Bytes output_activation{};  // acquired by S, released by T
 };
 
-// What one microbatch's passes wait for besides messages. A collective starts when all that take
-// part are ready, on a stream of its own beside compute.
+// The collectives that one microbatch's passes wait for besides messages. A collective starts when
+// all that take part are ready, on a stream of its own beside compute.
 enum class Barrier : std::uint8_t {
   kEmbedding,          // IF of all devices -> F of the first stage
   kOutput,             // F of the last stage -> S of all
