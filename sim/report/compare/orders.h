@@ -1,10 +1,10 @@
 // Two orders of passes side by side: where they part, what each device loses to which cause, and on
 // which device's passes the end depends.
 //
-// Both run on as many devices in as many pipelines. Of each device, busy and idle seconds sum to
-// the iteration time (docs/reference/model.md), so that the differences of these sum to the
-// difference of iteration times: which is that of makespans wherever iterations do not overlap.
-// Orders are those of the first pipeline's middle iteration.
+// Both run on as many devices in as many pipelines. Busy and idle seconds of each device sum to the
+// iteration time (docs/reference/model.md), so their differences sum to the difference of iteration
+// times. It equals the difference of makespans wherever iterations do not overlap. Orders are those
+// of the first pipeline's middle iteration.
 #pragma once
 
 #include <array>

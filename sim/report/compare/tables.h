@@ -15,7 +15,7 @@ struct OrdersTable {
   size_t left = 1;        // columns that are words
 };
 
-// What each comes to, one row an order.
+// The numbers of both orders, a row each.
 OrdersTable summary_table(const Answer& a, const Answer& b);
 OrdersTable parts_table(const OrdersCompared& compared);
 OrdersTable losses_table(const OrdersCompared& compared);

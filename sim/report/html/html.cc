@@ -38,7 +38,7 @@ bool is_device(const Json& value) {
          });
 }
 
-// What of a result is not what the page would take it for; nothing where all is.
+// The first part of a result that the page cannot use; nothing where it can use all.
 std::optional<std::string> other_than_ours(const Json& result) {
   if (!result.is_object()) return "a result is no object";
   if (!result.contains("schedule") || !result["schedule"].is_string()) {
@@ -80,7 +80,7 @@ struct HtmlReport::Data {
                   {"sweep", nullptr},
                   {"plan", nullptr}}) {}
 
-  // Of a result, unless those of the page would be more passes than `most`.
+  // A result's timeline, unless the page would then hold more than `most` passes.
   Json timeline(const Result& result, bool memory, size_t most) {
     const size_t more = passes_of_iteration(result);
     if (passes + more > most) return {{"left_out", more}};

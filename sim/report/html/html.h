@@ -42,9 +42,9 @@ class HtmlReport {
   // InputError when a table is none of a sweep.
   void add_sweep(const SweepFolder& sweep);
 
-  // Of a plan that was added, which is alone on its page: its rows, none without a plan, and what
-  // they gain: the run of the row's scenario, a framework's configuration, or the reason why there
-  // is neither. The command is what made the plan.
+  // A plan that was added is alone on its page. Its rows, none without a plan, gain the run of
+  // their scenario and a framework's configuration, or the reason why there is neither. The command
+  // is the one that made the plan.
   [[nodiscard]] bool has_plan() const;
   [[nodiscard]] const std::vector<PlanRow>& plan_rows() const;
   void add_run(size_t row, const Answer& answer);

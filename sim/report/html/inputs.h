@@ -1,4 +1,4 @@
-// What a page is made of besides scenarios: files that a person named.
+// Inputs of a page besides scenarios: files that a person named.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct ReportInput {
   std::string text;
 };
 
-// What `pipesim sweep` leaves in its folder.
+// The files that `pipesim sweep` leaves in its folder.
 struct SweepFolder {
   std::string path;
   ReportInput results, failed, scenario;  // results.csv, failed.csv, sweep.yaml

@@ -233,7 +233,7 @@ Json memory_json(const GivenMemory& memory) {
   return json;
 }
 
-// Of a GPU that is known from its data sheet, what was derived. Requires one.
+// The derived numbers of a GPU that is known from its data sheet. Requires one.
 Json data_sheet_json(const Scenario& scenario) {
   const Gpu& gpu = scenario.hardware->gpu;
   Json json{{"name", gpu.name}, {"spread", gpu.spread}, {"numbers", Json::array()}};

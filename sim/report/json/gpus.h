@@ -1,4 +1,4 @@
-// What GPUs are taken to be, number by number, as JSON (docs/reference/json.md).
+// Models of GPUs, number by number, as JSON (docs/reference/json.md).
 #pragma once
 
 #include <iosfwd>

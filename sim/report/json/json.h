@@ -1,5 +1,5 @@
 // The result document of `pipesim run --json` (docs/reference/json.md): one object, the same bytes
-// for the same input. What does not apply is null, never 0.
+// for the same input. A number that does not apply is null, never 0.
 #pragma once
 
 #include <iosfwd>

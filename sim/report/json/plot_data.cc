@@ -52,7 +52,7 @@ Json passes_json(const Result& result, Json& kinds) {
   return rows;
 }
 
-// Of the first pipeline, from its first change.
+// Memory of the first pipeline, from its first change.
 Json memory_json(const Result& result) {
   const TaskGraph& graph = *result.graph;
   auto curves = memory_curves(graph, result.timeline, graph.iterations() / 2);

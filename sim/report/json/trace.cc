@@ -113,7 +113,7 @@ class TraceWriter {
           (ns(timeline_.end[task]) - start) / 1e3, graph_.iteration(task));
   }
 
-  // What may overlap others of its device. Viewers put those of one name into one track.
+  // A task that may overlap others of its device. Viewers put those of one name into one track.
   void beside(TaskId task, std::uint32_t device, std::string_view name, std::string_view category) {
     const auto end = [&](const char* phase, double seconds) {
       event(R"({{"ph":"{}","name":"{}","cat":"{}","id":{},"pid":{},"tid":{},"ts":{:.3f},)"

@@ -2,11 +2,11 @@
 // for messages, memory as counters. Streams to `out`: nothing is held per event (with copies to
 // the host, the changes of memory are, since they must be sorted).
 //
-// What viewers demand, and tests/report/trace_format.h checks:
-//   - times are microseconds with three decimals, whole nanoseconds: readers cut what is finer, and
-//     then take neighbours for overlapping slices and drop one;
+// Viewers demand, and tests/report/trace_format.h checks, that
+//   - times are microseconds with three decimals, whole nanoseconds: readers cut finer digits, then
+//     take neighbours for overlapping slices and drop one;
 //   - process 0 and thread 0 are a viewer's own idle ones, and a thread's number is its alone;
-//   - slices of one thread follow each other; what overlaps is asynchronous, in tracks by name;
+//   - slices of one thread follow each other; overlapping ones are asynchronous, in tracks by name;
 //   - an arrow's ends lie in slices, each number is one arrow.
 #pragma once
 

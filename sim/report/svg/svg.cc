@@ -118,7 +118,7 @@ class SvgWriter {
     return kTop + static_cast<double>(device) * (kRow + kGap);
   }
 
-  // What the reader must know about this drawing in particular.
+  // Notes that apply to this drawing in particular.
   [[nodiscard]] std::string note() const {
     std::string text;
     const auto add = [&text](const std::string& more) {

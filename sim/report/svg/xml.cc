@@ -3,8 +3,8 @@
 namespace pipesim {
 namespace {
 
-// Whether XML 1.0 allows the character, which is not ASCII, in a sequence of so many bytes: the
-// shortest that it has.
+// True if XML 1.0 allows the character, which is not ASCII, and so many bytes are its shortest
+// sequence.
 bool allowed(unsigned long point, size_t length) {
   if (length == 3 && point < 0x800) return false;
   if (length == 4 && point < 0x10000) return false;
@@ -12,7 +12,7 @@ bool allowed(unsigned long point, size_t length) {
   return !surrogate && point <= 0x10ffff && (point & 0xfffeU) != 0xfffe;
 }
 
-// Of a UTF-8 sequence by its first byte, which is not ASCII; 0 when none begins so.
+// Length of a UTF-8 sequence by its first byte, which is not ASCII; 0 when none begins so.
 size_t length_by(unsigned char first) {
   if (first < 0xc2 || first > 0xf4) return 0;
   return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;

@@ -46,7 +46,7 @@ std::string significant(double value, int digits) {
   constexpr double kMostWritten = 1e15;
   const double size = std::abs(value);
   if (size < kLeastWritten || size >= kMostWritten) return fmt::format("{:.{}g}", value, digits);
-  // As scientific notation rounds it, which may make one digit more.
+  // Scientific notation rounds first, since rounding may add a digit.
   const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
   const int power = std::stoi(scientific.substr(scientific.find('e') + 1));
   const double rounded = std::stod(scientific);

@@ -20,7 +20,7 @@ int compared_digits(const std::optional<Band>& band);
 std::string significant(double value, int digits);
 std::string human(Seconds seconds, int digits);  // "16.4 s"
 
-// What a simulated time and what follows from it may come to; nothing that is empty is said.
+// The bands of a simulated time and of numbers that follow from it; empty ones are left out.
 struct Uncertain {
   Seconds iteration;
   std::optional<double> tokens_per_second_per_gpu = {};

@@ -1,4 +1,5 @@
-// What a described schedule repeats, as text: its building block, or the rounds of its rules.
+// The repeating part of a described schedule, as text: its building block, or the rounds of its
+// rules.
 #pragma once
 
 #include <string>

@@ -83,7 +83,7 @@ std::string shape_text(const Transformer& model) {
   return text;
 }
 
-// What is not the default.
+// Settings other than the default.
 std::string exchange_text(const LayerContext& context) {
   if (context.context == 1) return "";
   const auto name = [&context](ContextExchange exchange) {
@@ -163,7 +163,7 @@ void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& 
   }
 }
 
-// What a pass takes is the sum of its rows.
+// A pass takes the sum of its rows.
 std::string layers_text(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, Curves& curves) {
   std::vector<Row> rows{{"pass", "shape", "work", "bytes", "of peak", "seconds", "by"}};
@@ -344,7 +344,7 @@ std::string step_text(const Case& made, Curves& curves) {
     row.insert(row.end(), {human(-step.hidden), human(step.total())});
     rows.push_back(std::move(row));
   }
-  // Of gradients, parameters, the norm and a tied embedding, and of messages.
+  // Curves of gradients, parameters, the norm, a tied embedding and messages.
   curves.insert({"all_reduce", "all_reduce_in_switch", "streaming", "all_to_all"});
   if (made.setting->state.distributed_optimizer) curves.insert({"reduce_scatter", "all_gather"});
   return "what closes an iteration\n" + aligned(rows) +
@@ -369,7 +369,7 @@ std::string memory_text(const Case& made, const Program& program) {
          "source: docs/reference/model.md, \"Memory of a GPU\"; overhead: assumed there\n\n";
 }
 
-// Of a parameter whose state the GPU holds.
+// Bytes of a parameter whose state the GPU holds.
 std::string step_bytes_text(ParameterState state) {
   const auto moved = [&state](bool in_fp32) {
     state.gradients_in_fp32 = in_fp32;

@@ -1,5 +1,5 @@
-// What the seconds and bytes of a case are made of, with the source of every number, as text that
-// a person can check by hand. docs/reference/model.md has the formulas.
+// The terms of a case's seconds and bytes, with the source of every number, as text that a person
+// can check by hand. docs/reference/model.md has the formulas.
 #pragma once
 
 #include <span>

@@ -49,7 +49,7 @@ std::string line_of(const Result& result, const std::vector<TaskId>& owners, boo
   return line;
 }
 
-// What a reader of every picture knows, and the kinds that few have.
+// Explains the letters of every picture, and the rarer ones that this picture has.
 std::string legend_of(const Result& result) {
   std::string legend = "F forward, B input gradient, W weight gradient, X both, & overlapped, ";
   for (int kind = static_cast<int>(PassKind::kFB) + 1; kind < kPassKinds; ++kind) {

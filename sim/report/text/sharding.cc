@@ -51,7 +51,8 @@ std::string layers_table(const Case& made) {
   return aligned(rows);
 }
 
-// What the passes of a device's share of the vocabulary wait for.
+// Seconds that passes of a device's share of the vocabulary wait for their parameters and
+// gradients.
 std::string share_line(const Case& made) {
   if (!is_sharded(made.problem.vocabulary)) return "";
   const VocabularySharding share = share_of(made);

@@ -7,8 +7,8 @@
 
 namespace pipesim {
 
-// What a layer gathers and scatters, and what of it the stages' passes wait for; empty where whole
-// gradients are held. Requires Outline::setting.
+// A layer's gathers and scatters, and the seconds of them that the stages' passes wait for; empty
+// where whole gradients are held. Requires Outline::setting.
 std::string sharding_text(const Case& made);
 
 }  // namespace pipesim

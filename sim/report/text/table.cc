@@ -35,8 +35,8 @@ std::string fit_line(const Answer& answer) {
                      change ? fmt::format("{} ({})", change->words, human(change->peak)) : "none");
 }
 
-// What the fullest node keeps of activations and optimizer states, and how much less of the
-// schedule's offload would fit.
+// Activations and optimizer states on the fullest node, and how much less of the schedule's offload
+// would fit.
 std::string host_line(const Answer& answer) {
   if (!answer.result.host || !answer.result.host->node) return "";
   const HostMemory& host = *answer.result.host;
@@ -185,7 +185,7 @@ Spread spread_of(const std::vector<double>& sizes) {
   return {sizes.size(), least, most, sum / static_cast<double>(sizes.size())};
 }
 
-// What differs among the microbatches; nothing where they are alike.
+// How microbatches differ; nothing where they are alike.
 std::string microbatches_text(const Scenario& scenario) {
   if (!scenario.batch.unequal) return "";
   const UnequalBatch& unequal = *scenario.batch.unequal;
@@ -215,7 +215,7 @@ std::string microbatches_text(const Scenario& scenario) {
   return text;
 }
 
-// Of the fastest schedule; the others' bands are as wide, as shares.
+// The fastest schedule's band; the others' are as wide, as shares.
 std::string band_of_fastest(std::span<const Answer> answers) {
   const Answer& fastest = *std::ranges::min_element(
       answers, {}, [](const Answer& each) { return each.result.report.iteration; });

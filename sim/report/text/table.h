@@ -24,7 +24,7 @@ std::string comparison_csv(std::span<const Answer> answers);
 // Memory over time: the level of every device after each change, by category.
 std::string memory_csv(std::span<const Answer> answers);
 
-// What the chain that decides the last end consists of.
+// The kinds of tasks on the critical path.
 std::string critical_path_line(const Result& result);
 
 }  // namespace pipesim

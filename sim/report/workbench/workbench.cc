@@ -30,7 +30,7 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(value->value()) : Json(nullptr);
 }
 
-// What in the scenario is not played by the page; nothing where all is.
+// The part of the scenario that the page cannot play; nothing where it plays all.
 std::optional<std::string> beyond_the_page(const Case& made) {
   const Scenario& scenario = *made.scenario;
   const Perturbation& perturb = scenario.perturb;
@@ -89,7 +89,7 @@ std::optional<std::string> unmovable(const Case& made) {
   return std::nullopt;
 }
 
-// What the CSV of schedules cannot say of the order; nothing where it can.
+// The part of the order that the CSV of schedules cannot hold; nothing where it holds all.
 std::optional<std::string> unsaved(const Case& made) {
   if (made.placement.directions() != 1) {
     return "it runs two copies of the model, and a stage of the CSV stands on one rank";

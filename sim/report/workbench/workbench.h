@@ -1,9 +1,9 @@
-// A page on which schedules are changed by hand and what follows is seen at once.
+// A page for changing schedules by hand, with every change timed at once.
 //
 // The page evaluates orders itself (sim/report/html/page/workbench/evaluate.js), by the arithmetic
-// of sim/execution/evaluate.h; a test holds the two equal to the last bit. What it cannot do, to
-// plan, is done here: it holds each schedule's order for other numbers of microbatches too. The
-// same bytes for the same input.
+// of sim/execution/evaluate.h; a test holds the two equal to the last bit. It cannot plan, so this
+// code gives it each schedule's order for several numbers of microbatches. The same bytes for the
+// same input.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ namespace pipesim {
 // own number of microbatches is always there and may have as many.
 inline constexpr size_t kMostWorkbenchPasses = 40'000;
 
-// What the page evaluates an order with: {devices, directions, splits, device_of, stages, blocks}.
+// The page's input to evaluate an order: {devices, directions, splits, device_of, stages, blocks}.
 nlohmann::ordered_json evaluated_with(const Problem& problem);
 
 // The passes of each device in the letters of Program::text, a text per device.

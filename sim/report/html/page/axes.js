@@ -1,4 +1,4 @@
-// What was swept as axes with levels, and how much of a number's variance each axis explains.
+// Swept keys as axes with levels, and the share of a number's variance that each axis explains.
 
 // A number of a cell, of one with a unit ("15 ms") too: [number, unit], or null.
 function numberOfCell(cell) {
@@ -30,8 +30,8 @@ function levelsOf(cells, most) {
 }
 
 // Eta squared of a main effect: the variance of the levels' means, each weighted by its values, as a share of the
-// variance of all values. 0 to 1; null where the values do not vary. Of a grid without gaps the axes' shares sum to 1 at
-// most, and what is left is how axes work together.
+// variance of all values. 0 to 1; null where the values do not vary. In a grid without gaps the axes' shares sum to at
+// most 1; the rest is how axes work together.
 function etaSquared(levels, values) {
   let [count, sum] = [0, 0];
   const groups = new Map();

@@ -121,7 +121,7 @@ function cardsOfPlan(row) {
   return cards;
 }
 
-// What the measured runs near a plan tell apart.
+// How many layouts the error of measured runs cannot tell from the first.
 function tiesOf(plan) {
   const tied = plan.layouts.filter(each => each.tied_with_first).length;
   if (tied < 2) return '';

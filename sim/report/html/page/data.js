@@ -1,10 +1,10 @@
-// What the program put into the page: one row per result, whatever it came from.
+// The data that the program put into the page: one row per result from any source.
 //
-// report.runs: {file, text, overrides, calibration, document, timelines}, a document being that of
-// `pipesim run --json`. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}.
-// report.metrics: what the table of metrics says of each: {name, label, unit, better, band, of_all_gpus}.
-// report.plan: {file, command, document, rows}, a document being that of `pipesim plan --json`, and of each row
-// {timeline, devices, configurations, reason} as far as it was run again.
+// report.runs: {file, text, overrides, calibration, document, timelines}, a document being that of `pipesim run
+// --json`. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}. report.metrics: the table
+// of metrics: {name, label, unit, better, band, of_all_gpus}. report.plan: {file, command, document, rows}, a document
+// being that of `pipesim plan --json`, and each row {timeline, devices, configurations, reason} as far as it was run
+// again.
 
 const report = JSON.parse(byId('data').textContent);
 
@@ -17,7 +17,7 @@ function column(name, values) {
   return {name, label: labelOf(name), kind: text ? 'text' : kindOf(name), better: text ? 0 : betterOf(name), text, values};
 }
 
-// What one compares first stands first.
+// The numbers that people compare first come first.
 const kMetrics = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'mfu', 'bubble_rate',
   'peak_activation_bytes', 'peak_memory_bytes', 'bubble_rate_makespan', 'bubble_over_ideal', 'samples_per_second',
   'model_tflops_per_gpu', 'mfu_causal', 'model_tflops_per_gpu_causal', 'hfu'];
@@ -37,7 +37,7 @@ const planned = (report.plan?.document.plans ?? []).flatMap(plan => [
 const nameOfPlan = plan => plan.label ?? plan.cluster;
 const severalPlans = (report.plan?.document.plans.length ?? 0) > 1;
 
-// As a result of a run of its scenario.
+// A plan's row in the form of a result of `pipesim run`.
 function resultOfPlan({plan, layout}, row) {
   const {timeline, devices} = report.plan.rows[row];
   const run = {document: {pipesim: report.plan.document.pipesim, scenario: {memory: {capacity_bytes: plan.memory_limit_bytes}}}};
@@ -130,7 +130,7 @@ const lastName = path => path.slice(path.lastIndexOf('/') + 1);
 const inputsDiffer = new Set(report.runs.map(run => lastName(run.file))).size === report.runs.length;
 const nameOfInput = run => inputsDiffer ? lastName(run.file) : run.file;
 
-// What the values of a row are held against: -1 where there is nothing, or it is that row.
+// The row that a row's values are compared with: -1 where there is none, or it is that row.
 function rowToCompare(row) {
   const other = report.plan ? planned.findIndex(({plan, place}) => plan === planned[row]?.plan && place === 0) : 0;
   return other === row ? -1 : other;
@@ -139,7 +139,7 @@ function rowToCompare(row) {
 // The seconds that a row is expected to take, with contention where that is known.
 const expectedSeconds = row => columnNamed('contended_iteration_seconds')?.values[row] ?? columnNamed('iteration_seconds').values[row];
 
-// What a value of a row may come to by its band: [low, high], or null where the band says nothing of the column.
+// A value's band: [low, high], or null where the band does not cover the column.
 function bandOf(row, {name, values}) {
   const band = results[row]?.result.band;
   if (!band || typeof values[row] !== 'number') return null;

@@ -22,7 +22,7 @@ function overridesOfPoint(row) {
 
 const kLayoutFile = 'layout.yaml';
 
-// What runs a planned row: a framework's configuration where the page has it, else what writes it.
+// Ways to run a planned row: a framework's configuration where the page has it, else the command that writes it.
 function waysToRun(row) {
   const {layout} = planned[row];
   const {configurations = [], reason} = report.plan.rows[row];
@@ -40,7 +40,7 @@ function waysToRun(row) {
   };
 }
 
-// What makes the row again: commands, then texts.
+// Ways to make the row again: commands, then texts.
 function waysBack(row) {
   if (report.plan) return waysToRun(row);
   if (report.sweep) {

@@ -15,7 +15,7 @@ function secondsByCause(row) {
   return {...causes, contention: expectedSeconds(row) - iteration};
 }
 
-// Of `to` less those of `from`: {parts: [{name, seconds, causes: [[cause, seconds]]}], total}.
+// Seconds of `to` less those of `from`: {parts: [{name, seconds, causes: [[cause, seconds]]}], total}.
 function differenceOf(from, to) {
   const [a, b] = [secondsByCause(from), secondsByCause(to)];
   const parts = kParts.map(([name, names]) => {

@@ -72,15 +72,15 @@ function showSure(value, kind, digits) {
   return fixed(shown, decimals) + (kind === 'share' ? '%' : '');
 }
 
-// Of columns that are no metrics.
+// Labels of columns that are no metrics.
 const kLabels = {
   tensor_model_parallel_size: 'tp', context_parallel_size: 'cp', expert_model_parallel_size: 'ep',
   expert_tensor_parallel_size: 'etp', pipeline_model_parallel_size: 'pp', virtual_pipeline_model_parallel_size: 'vpp',
   data_parallel_size: 'dp', micro_batch_size: 'mbs', tied_with_first: 'tied',
 };
 
-// Of a swept key its last word: the whole name stands in the hint. `sweep.offload` is what the file asks where `offload` is
-// what the point does.
+// The label of a swept key is its last word; the hint has the whole name. `sweep.offload` is the file's value,
+// `offload` the point's.
 function labelOf(name) {
   if (name.startsWith('sweep.')) return `${name.slice('sweep.'.length)}, asked`;
   if (name.includes('.')) return name.slice(name.lastIndexOf('.') + 1);

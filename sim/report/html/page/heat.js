@@ -103,7 +103,7 @@ class HeatMap {
     byId('importance').replaceChildren(el('table', {}, el('tbody', {}, ...all.map(line))));
   }
 
-  // Of a value among the cells that fit: 0 the worst, 1 the best.
+  // A value's place among the cells that fit: 0 the worst, 1 the best.
   share(value) {
     const [low, high] = this.span;
     const share = high > low ? (value - low) / (high - low) : 1;

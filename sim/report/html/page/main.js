@@ -43,7 +43,7 @@ function startHeader() {
     `pipesim ${report.version}`].filter(Boolean).join(' \u00b7 ');
 }
 
-// What was asked, and what the search knows of what it did not run.
+// The head of a plan: the question, and the search's account of layouts it did not run.
 function startPlanHeader() {
   const {document: {answer, plans, tokens}} = report.plan;
   showAnswer(answer ?? '');

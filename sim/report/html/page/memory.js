@@ -19,7 +19,7 @@ class MemoryPlot {
     byId('memory-part').hidden = !memory;
     if (!memory) return;
     const {result, run} = results[state.row];
-    // What a device holds all the time, below its activations: [[category, bytes, colour]].
+    // A device's constant bytes, below its activations: [[category, bytes, colour]].
     this.held = result.devices.map(({peak_memory_by_category: by}) =>
       kCategories.filter(([name]) => by[name] > 0).map(([name, fill]) => [name, by[name], fill]));
     this.base = this.held.map(parts => parts.reduce((sum, [, size]) => sum + size, 0));

@@ -254,8 +254,7 @@ class Pareto {
     context.textAlign = 'left';
   }
 
-  // Of a plan: the baseline, rows that stand for an idea and places on the frontier, as far as they do not cover each
-  // other.
+  // Names a plan's baseline, rows that stand for an idea, and places on the frontier, as far as names do not overlap.
   drawNames(context) {
     const taken = [];
     const rows = this.rows.filter(row => planned[row] && (this.isMarked(row) || planned[row].layout.idea));

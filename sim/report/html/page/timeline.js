@@ -1,4 +1,4 @@
-// Passes over time, a row per device. What stands below shares its view of time and its device.
+// Passes over time, a row per device. The charts below share its view of time and its device.
 
 const kAxis = 24;
 

@@ -1,4 +1,4 @@
-// What a plan would be with more or less of one thing: points that `pipesim plan --what-if` has searched, nothing between.
+// A plan with more or less of one thing: points that `pipesim plan --what-if` has searched, nothing between.
 
 // Rows of a plan that a framework runs; all where none does.
 function rowsThatRun(plan) {
@@ -9,7 +9,8 @@ function rowsThatRun(plan) {
 // The fastest by replay, as those of what-ifs are.
 const asItIs = plan => rowsThatRun(plan).reduce((best, each) => each.iteration_seconds < best.iteration_seconds ? each : best);
 
-// Of a plan its quantities with their points by factor, the plan itself among them: [{name, points: [{factor, gpus, limit, layout}]}].
+// A plan's quantities with their points by factor, the plan itself included: [{name, points: [{factor, gpus, limit,
+// layout}]}].
 function quantitiesOf(plan) {
   const found = new Map();
   for (const {quantity, factor, gpus, memory_limit_bytes: limit, layout} of plan.what_ifs) {

@@ -88,7 +88,7 @@ class Bench {
       el('details', {}, el('summary', {}, 'Devices'), this.devices), this.csvPart);
   }
 
-  // What the schedule has no use for is not shown.
+  // Durations of passes that the order has.
   shownDurations() {
     const kinds = new Set(this.state.order.flat().map(({kind}) => kind));
     return new Set(Object.keys(kDurations).filter(what => {
@@ -205,7 +205,7 @@ class Bench {
       (over.length > 0 ? `; over the limit: ${over.length === 1 ? 'device' : 'devices'} ${over.join(', ')}` : '');
   }
 
-  // What a change would come to; or why there is none.
+  // Shows a change's makespan, or why it is impossible; true if it is possible.
   tryState(next, what) {
     const result = evaluate(next.model, next.order);
     this.candidate = null;
@@ -243,7 +243,7 @@ class Bench {
     return this.refuse(`${what}: ${why}`);
   }
 
-  // What was tried is kept, or forgotten.
+  // Keep the tried change, or forget it.
   keep() {
     if (this.candidate) this.commit(this.candidate.state, this.candidate.what);
   }

@@ -241,7 +241,7 @@ class Board {
     this.showTaken();
   }
 
-  // What is walked to comes into sight.
+  // Scrolls the pass that the keys reach into view.
   showTaken() {
     const place = this.bench.place();
     if (!place) return;

@@ -1,12 +1,11 @@
-// What the program put into the page: {version, file, overrides, schedules}, a schedule being {name, label,
-// microbatches, order (an override that says in which they stand, or null), samples (of one on all replicas, or
-// null), model, wire, modelled, memory, limit, unmovable,
-// unsaved, fills, orders, refused}.
+// The data that the program put into the page: {version, file, overrides, schedules}. A schedule is {name, label,
+// microbatches, order (an override that gives their order, or null), samples (of one on all replicas, or null), model,
+// wire, modelled, memory, limit, unmovable, unsaved, fills, orders, refused}.
 
 const given = JSON.parse(byId('data').textContent);
 
-// What is shared by all boards: who listens to the theme, and which part of the time they show (0 to 1 of
-// the longest makespan).
+// State shared by all boards: listeners to the theme, and the part of the time in view (0 to 1 of the longest
+// makespan).
 const state = {
   listeners: {theme: [], view: []},
   on(what, listener) { this.listeners[what].push(listener); },

@@ -1,7 +1,7 @@
-// What a person changes of an order: pure functions from one state to the next, and what undoes them.
+// A person's changes to an order: pure functions from one state to the next, and undo.
 //
-// A state is {model, order, microbatches, limit, wire}: what evaluate() takes, the limit of a device's
-// peak (null: none), and the seconds of a message between two devices. States are never changed in place.
+// A state is {model, order, microbatches, limit, wire}: the input of evaluate(), the limit of a device's peak (null:
+// none), and the seconds of a message between two devices. States are never changed in place.
 
 // The schedule's own order for a number of microbatches, with the durations and the limit of `like`.
 function plannedState(schedule, microbatches, like = null) {
@@ -89,7 +89,7 @@ const kDurations = {
 
 const durationOf = (stage, what) => (what === 'recompute' ? stage.recompute ?? stage.forward : stage[what]);
 
-// Of one stage, or the mean of all (of messages: of those that take time).
+// Seconds of one stage, or the mean of all (for messages: of those that take time).
 function secondsOf(state, what, vs = null) {
   let all = state.model.stages.map(stage => durationOf(stage, what));
   if (what === 'transfer') all = all.filter(each => each > 0);

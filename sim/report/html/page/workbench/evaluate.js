@@ -1,9 +1,9 @@
-// What an order of passes comes to: pure functions, without a page, so that node runs them too.
+// Times an order of passes: pure functions, without a page, so that node runs them too.
 //
-// The arithmetic of sim/execution/evaluate.h, operation by operation: tests/report/workbench_test.cc
-// holds the numbers, the critical path and what is refused equal to the last bit. A model is
-// {devices, directions, splits, device_of, stages, blocks, kinds, kind_of_unit}, an order a list of passes per
-// device. Where units cost unequally `kinds` has the stages of each kind, and `stages` is their mean; else null.
+// The arithmetic of sim/execution/evaluate.h, operation by operation: tests/report/workbench_test.cc holds the numbers,
+// the critical path and the refusals equal to the last bit. A model is {devices, directions, splits, device_of, stages,
+// blocks, kinds, kind_of_unit}, an order a list of passes per device. Where units cost unequally `kinds` has the stages
+// of each kind, and `stages` is their mean; else null.
 
 // A pass is {kind, vs, unit, parts}; parts are the F and the BW, B or W of an overlapped block (FB), else itself.
 function passOf(text) {
@@ -58,7 +58,7 @@ function shareOf(stage) {
   return apart > 0 ? stage.overlapped / apart : 1;
 }
 
-// Of the block of a forward of one stage and a BW of another, where the model does not say.
+// Seconds of the block of a forward of one stage and a BW of another, where the model has no number.
 function blockSeconds(forward, backward) {
   const f = forward.forward, bw = backwardOf(backward);
   if (forward.overlapped === backward.overlapped && f === backward.forward && bw === backwardOf(forward)) {
@@ -68,7 +68,7 @@ function blockSeconds(forward, backward) {
     Math.min(f, forward.overlapped), Math.min(bw, backward.overlapped));
 }
 
-// Of units that differ from the mean, the block takes as much of their F and BW as of the mean's.
+// A block of units that differ from the mean takes the same share of their F and BW as the mean's.
 function wholeBlockSeconds(model, first, second, forward, backward) {
   if (!model.blocks) return blockSeconds(forward, backward);
   const block = model.blocks[first * (model.blocks.length / model.device_of.length) + chunkOf(model, second)];
@@ -76,7 +76,7 @@ function wholeBlockSeconds(model, first, second, forward, backward) {
   return block * ((forward.forward + backwardOf(backward)) / (model.stages[first].forward + backwardOf(model.stages[second])));
 }
 
-// Of an F with BW, B or W: with B or W alone the share that F with BW takes, and no less than either pass.
+// Seconds of an F with BW, B or W: with B or W alone the share that F with BW takes, and no less than either pass.
 function pairSeconds(model, [first, second]) {
   const forward = stageOf(model, first.vs, first.unit), backward = stageOf(model, second.vs, second.unit);
   const whole = wholeBlockSeconds(model, first.vs, second.vs, forward, backward);
@@ -114,7 +114,7 @@ function passBytes(model, recomputes, pass) {
   }
 }
 
-// What passes and messages take, for evaluate(); in `slots` each pass takes one and messages none.
+// Seconds of passes and messages, for evaluate(); in `slots` each pass takes one and messages none.
 const inSeconds = model => ({
   pass: pass => passSeconds(model, pass),
   message: (from, to, unit) => stageOf(model, Math.min(from, to), unit).transfer,
@@ -141,7 +141,7 @@ class Walk {
     }));
   }
 
-  // Whether all passes could run. A device runs on until it must wait; then the next in the queue does.
+  // True if all passes could run. A device runs on until it must wait; then the next in the queue does.
   run() {
     const queue = this.order.map((_, device) => device);
     const queued = queue.map(() => true);
@@ -198,7 +198,7 @@ class Walk {
     return state.clock;
   }
 
-  // What the pass waited for longest: the one before it, its input, its gradient; -1 for none.
+  // The last of the pass's inputs to come: the pass before it, its input, its gradient; -1 for none.
   longest(device, messages) {
     const state = this.devices[device];
     let before = state.last, until = before < 0 ? -Infinity : state.clock;
@@ -281,7 +281,7 @@ class Deadlock {
     return done.some(pass => pass.parts.some(part => provides(part, {kind, vs, unit})));
   }
 
-  // As the order has it: a backward is B or BW.
+  // The part as the order has it: a backward is B or BW.
   there({kind, vs, unit}) {
     const parts = this.order[this.model.device_of[vs]].flatMap(pass => pass.parts);
     return parts.find(part => provides(part, {kind, vs, unit})) ?? {kind, vs, unit};
