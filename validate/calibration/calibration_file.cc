@@ -23,7 +23,7 @@
 namespace pipesim::calibration {
 namespace {
 
-// Of `measured` in the file; every other fact becomes part of its note.
+// Keys of `measured` in the file; every other fact becomes part of its note.
 constexpr std::array<std::string_view, 7> kMeasuredKeys{"device", "date",  "driver", "cuda",
                                                         "cublas", "cudnn", "nccl"};
 
@@ -133,7 +133,7 @@ std::string described_layers(const std::vector<FittedRow>& layers) {
                             100 * summary.median, 100 * summary.worst);
 }
 
-// What a scenario with the file would have of a node with this GPU.
+// Compares the measurements with a scenario that uses the file on a node with this GPU.
 LayerComparison compared(const Measurements& measured, const GpuEntry& entry,
                          const Fitted& fitted) {
   std::ostringstream text;

@@ -269,7 +269,7 @@ CollectiveCurve fit_collective(std::span<const CollectiveRow> rows) {
   const bool one_group = std::ranges::all_of(
       rows, [&](const CollectiveRow& row) { return row.ranks == rows.front().ranks; });
   if (one_group) {
-    // What each rank adds cannot be told from the rest: it is taken to be nothing.
+    // One number of ranks cannot show the cost of another rank: it is taken as 0.
     const auto of_group = [](const std::vector<double>& v) {
       return curve_with({v[0], 0, v[1], v[2], 0});
     };

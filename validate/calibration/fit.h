@@ -1,10 +1,9 @@
 // The constants of models/gpu.h and models/collective.h that fit measured rows best.
 //
-// What is minimised is the mean absolute relative error, so that short kernels weigh as much as
-// long ones and single outliers do not pull. For matmuls it is taken over the rows that training
-// uses (m, n and k multiples of 64, at least 1024), and with a quarter of the weight over the
-// others of at least 64. Deterministic. Errors: std::invalid_argument without rows that are long
-// enough.
+// Fits minimise the mean absolute relative error, so that short kernels weigh as much as long ones
+// and single outliers do not pull. Matmuls count by size: in full those that training uses (m, n
+// and k multiples of 64, at least 1024), the others of at least 64 with a quarter of the weight.
+// Deterministic. Errors: std::invalid_argument without rows that are long enough.
 #pragma once
 
 #include <span>
@@ -91,8 +90,8 @@ struct CollectiveRow {
   Seconds measured;
 };
 
-// Rows of one kind. Of one number of ranks the curve holds for that number: what it says of others
-// is no more than a guess.
+// Rows of one kind. A curve from one number of ranks holds for that number, and is a guess for
+// others.
 [[nodiscard]] CollectiveCurve fit_collective(std::span<const CollectiveRow> rows);
 [[nodiscard]] std::vector<double> errors(const CollectiveCurve& curve,
                                          std::span<const CollectiveRow> rows);

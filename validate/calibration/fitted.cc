@@ -208,7 +208,7 @@ class Fitter {
     });
   }
 
-  // What compute loses to what runs beside it.
+  // Time that compute loses to work beside it.
   void interference() {
     beside("compute_beside_messages", {{"send_recv", 2}, {"exchange", 2}}, 0.5);
     beside("compute_beside_copies", {{"h2d", 1}, {"d2h", 1}, {"h2d_and_d2h", 2}}, 0.5);

@@ -1,8 +1,9 @@
 // The curves of a calibration file, fitted to what was measured on one GPU.
 //
-// What the simulator reads (docs/how-to/calibration.md): matmuls, attention, memory-bound kernels,
-// copies to the host, collectives. And, for people, latency and bandwidth of every kernel, copy and
-// message by its size. A curve that cannot be fitted is named with the reason. Deterministic.
+// The simulator reads curves of matmuls, attention, memory-bound kernels, copies to the host and
+// collectives (docs/how-to/calibration.md). People read the latency and bandwidth of every kernel,
+// copy and message by its size. A curve that cannot be fitted is named with the reason.
+// Deterministic.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@ namespace pipesim::calibration {
 
 using Numbers = std::vector<std::pair<std::string, std::string>>;  // names and values with units
 
-// As the hardware catalogue and calibration files write them.
+// In the form of the hardware catalogue and of calibration files.
 [[nodiscard]] Numbers matmul_numbers(const Gpu& gpu);
 [[nodiscard]] Numbers collective_numbers(const CollectiveCurve& curve);
 

@@ -1,9 +1,8 @@
-// What was measured on a GPU: what the machine is, every point with its spread, and what was not
-// measured.
+// Measurements of a GPU: its facts, every point with its spread, and the points left out.
 //
-// Times are microseconds of device time per launch; flops and bytes are those that the formula of
-// the point counts (docs/how-to/calibration.md), so rates follow from them and the median. A point
-// is identified by its key: group, name and parameters in order.
+// Times are microseconds of device time per launch. Flops and bytes are those of the point's
+// formula (docs/how-to/calibration.md), so rates follow from them and the median. A point is
+// identified by its key: group, name and parameters in order.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ struct Totals {
   std::array<Sum, kLanes> copies;        // of the copy lanes
   std::array<double, kLanes> overlap{};  // seconds of copies during which a pass runs
   double peak_bytes = 0;
-  // What rounding leaves of a row without a gap is none.
+  // Rounding in a row without a gap counts as no idle time.
   [[nodiscard]] double idle() const {
     constexpr double kRounding = 1e-12;
     const double rest = total - busy;

@@ -1,4 +1,4 @@
-// What a replay asks of a device: three streams, blocks of memory, and when each action ran.
+// A device that can replay: three streams, blocks of memory, and the time of each action.
 //
 // `replay` enqueues a row action by action; a device executes each stream in order, beside the
 // others. Between `begin` and `finish` all calls but `pace` return at once.
@@ -33,7 +33,7 @@ class ReplayDevice {
   // The lane goes on at this time of the row's clock, or after that action of another lane.
   virtual void hold(Lane lane, double until) = 0;
   virtual void wait(Lane lane, std::uint32_t action) = 0;
-  // Of a block of the row, when the lane gets there.
+  // Takes effect on a block of the row when the lane reaches it.
   virtual void acquire(Lane lane, std::uint32_t block) = 0;
   virtual void release(Lane lane, std::uint32_t block) = 0;
   virtual void run(std::uint32_t action) = 0;

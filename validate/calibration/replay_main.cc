@@ -59,13 +59,13 @@ std::vector<int> devices_of(const Options& options, const Result& result) {
   return devices;
 }
 
-// Of a model, or nothing that a clock would need to know.
+// A model's message; without a model any size, since a clock needs none.
 Bytes bytes_of_messages(const Case& made) {
   if (!made.context) return Bytes(1);
   return message_bytes(made.scenario->modelled->model, *made.context);
 }
 
-// Whether all rows are to run beside each other. What was asked for and cannot be is an error.
+// True if all rows run beside each other. Throws where that is asked for and impossible.
 bool are_sent(const Options& options, int devices) {
   const std::string reason = options.dry_run ? "" : why_no_gpus(devices);
   if (options.arrivals == "sent") {

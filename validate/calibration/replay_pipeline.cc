@@ -7,7 +7,7 @@
 namespace pipesim::calibration {
 namespace {
 
-// What a transfer waits for of its own iteration; messages that no action waits for are met here.
+// Adds the actions and messages of the transfer's own iteration that it waits for.
 void add_waits(const TaskGraph& graph, TaskId transfer, Exchange& exchange, Message& message) {
   for (const TaskId other : graph.waits_for(transfer)) {
     if (const std::uint32_t action = exchange.action_of[other]; action != Exchange::kNone) {

@@ -1,10 +1,10 @@
 // All rows of a pipeline, executed beside each other on a device each, what they send really sent.
 //
-// A message leaves when the action that makes it has ended, where transfers block when both its
-// ends have come to it, and an action that needs it waits until it is there. What only keeps an
-// order between devices (copies over a host link that they share) is a message without bytes.
-// Everything is handed out in one order, that of the result, in which each thing comes after
-// what it waits for. Times are seconds; O(tasks log tasks).
+// A message leaves when its making action has ended; where transfers block, both its ends must have
+// reached it. An action that needs it waits until it has arrived. A mere order between devices
+// (copies over a shared host link) is a message without bytes. Everything is handed out in the
+// result's order, in which each thing comes after its inputs. Times are seconds; O(tasks log
+// tasks).
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct PipelineRows {
   std::vector<Step> order;
 };
 
-// Of the first pipeline, as row_of, with messages of that many bytes.
+// Rows of the first pipeline, as by row_of, with messages of that many bytes.
 [[nodiscard]] PipelineRows rows_of(const Result& result, const std::vector<StageContent>& stages,
                                    Bytes message);
 

@@ -8,7 +8,7 @@
 namespace pipesim::calibration {
 namespace {
 
-// As measurements have them.
+// The digits of measurements.
 std::string six_digits(double value) { return fmt::format("{:.6g}", value); }
 
 std::string for_people(const Comparison::Line& line, double value) {

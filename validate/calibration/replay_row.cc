@@ -25,7 +25,7 @@ class Activation {
     if (bytes > 0) open_.push_back({action_number(row), bytes});
   }
   void release(Row& row, Action& action, double bytes) {
-    // What is left of sums of bytes that do not add up to the last bit is nothing.
+    // Less than half a byte is rounding of sums, not memory.
     constexpr double kNothing = 0.5;
     while (bytes > kNothing) {
       if (open_.empty()) throw LogicError(action.name + " releases memory that nobody acquired");
@@ -46,7 +46,7 @@ class Activation {
     std::uint32_t by = 0;
     double bytes = 0;
   };
-  // Of the action that is being made.
+  // The number of the next action.
   static std::uint32_t action_number(const Row& row) {
     return static_cast<std::uint32_t>(row.actions.size());
   }
@@ -76,7 +76,7 @@ class RowBuilder {
     for (TaskId task = 0; task < graph_.size(); ++task) {
       if (mine(task)) tasks.push_back(task);
     }
-    // As a host would hand them out: copies between the passes beside which they run.
+    // A host's order: copies between the passes beside which they run.
     std::ranges::stable_sort(tasks, {}, [this](TaskId task) { return timeline_.start[task]; });
     row_.origin = tasks.empty() ? 0 : timeline_.start[tasks.front()];
     for (const TaskId task : tasks) add(task);
@@ -92,7 +92,7 @@ class RowBuilder {
   [[nodiscard]] bool mine(TaskId task) const {
     return graph_.task_class(task).device == device_ && replayed(task);
   }
-  // Of this iteration, and so of passes that are replayed too.
+  // True for messages of this iteration, whose passes are replayed too.
   [[nodiscard]] bool sent(TaskId task) const {
     const TaskClass& of = graph_.task_class(task);
     return of.kind == TaskKind::kTransfer && of.pipeline == 0 &&

@@ -1,11 +1,10 @@
 // One device's row of a simulated schedule, as actions that a device can execute.
 //
-// A row holds the passes of one iteration and the copies of their activations, in an order in which
-// every action comes after what it waits for. What other devices do (messages, collectives, copies
-// of others over the same host link) has become a time at which it arrives. Memory has become
-// blocks: each is acquired by one action, when it starts, and released by one, when it ends. Times
-// are seconds of the result. Errors: InfeasibleError for passes that cannot be replayed
-// (overlapped blocks, sharded vocabularies). O(tasks).
+// A row holds the passes of one iteration and the copies of their activations. Every action comes
+// after its inputs. Work of other devices (messages, collectives, their copies over the same host
+// link) becomes an arrival time. Memory becomes blocks: one action acquires each when it starts,
+// and one releases it when it ends. Times are seconds of the result. Errors: InfeasibleError for
+// passes that cannot be replayed (overlapped blocks, sharded vocabularies). O(tasks).
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,14 @@
 
 namespace pipesim::calibration {
 
-// What a stage is made of, as far as kernels run for it.
+// The parts of a stage that kernels run for.
 struct StageContent {
   int layers = 0;
   bool output = false;  // the logits and the loss
   friend bool operator==(const StageContent&, const StageContent&) = default;
 };
 
-// What takes time on a device, wherever it stands in a row.
+// Timed work of a device, independent of its place in a row.
 struct DeviceWork {
   TaskKind task = TaskKind::kCompute;  // or a copy
   PassKind pass = PassKind::kF;
@@ -79,7 +78,7 @@ struct Exchange {
 [[nodiscard]] Row row_of(const Result& result, const std::vector<StageContent>& stages, int device,
                          Exchange& exchange);
 
-// What a task of the graph runs; of a pass or a copy.
+// The work of a task of the graph that is a pass or a copy.
 [[nodiscard]] DeviceWork device_work(const TaskClass& task, const Program& program,
                                      const std::vector<StageContent>& stages);
 

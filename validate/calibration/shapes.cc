@@ -76,7 +76,7 @@ bool divides(const LayerShape& shape, int64_t tensor_parallel) {
   return shape.heads % tensor_parallel == 0 && shape.kv_heads % tensor_parallel == 0;
 }
 
-// What a mode covers: every combination of these.
+// The shapes of a mode: every combination of these.
 struct Coverage {
   std::vector<std::string_view> layers;
   std::vector<int64_t> tokens;

@@ -26,7 +26,7 @@ struct MatmulSpec {
   Precision precision = Precision::kBf16;
   int64_t tokens = 0, in = 0, out = 0;
 
-  // As the cost model counts it: a weight gradient is read and written in fp32, since it adds up.
+  // The cost model's matmul: a weight gradient is read and written in fp32, since it adds up.
   [[nodiscard]] Matmul matmul() const;
   [[nodiscard]] double flops() const { return matmul().flops().value(); }
   // Both operands read once and the result written once.
@@ -37,7 +37,7 @@ struct MatmulSpec {
 struct AttentionShape {
   int64_t batch = 0, heads = 0, kv_heads = 0, sequence = 0, head_dim = 0;
 
-  // As the cost model counts it: the causal half of the square, two matmuls forward and five
+  // The cost model's attention: the causal half of the square, two matmuls forward and five
   // backward; q, k, v and the result once, backward their gradients too.
   [[nodiscard]] Attention attention(bool backward) const;
   auto operator<=>(const AttentionShape&) const = default;

@@ -32,7 +32,7 @@ struct TimeSummary {
 
 [[nodiscard]] double quantile(std::span<const double> sorted, double q);
 [[nodiscard]] TimeSummary summarize_times(std::vector<double> times);
-// Of the errors' sizes.
+// Summary of the errors' sizes.
 [[nodiscard]] ErrorSummary summarize(std::vector<double> relative_errors);
 
 }  // namespace pipesim::calibration

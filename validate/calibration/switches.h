@@ -20,7 +20,7 @@ struct SharedWay {
 // With the GPU whose number is `gpu`; paths are by GPU, empty where the machine says none.
 [[nodiscard]] SharedWay sharing_way_of(int gpu, std::span<const std::string> paths);
 
-// Of the device on that PCI bus, as CUDA writes it; empty where the machine does not say.
+// Path of the device on that PCI bus, as CUDA writes it; empty where the machine does not say.
 [[nodiscard]] std::string pci_path(const std::string& bus);
 
 }  // namespace pipesim::calibration

@@ -36,8 +36,8 @@ struct Cell {
   [[nodiscard]] std::optional<double> error() const;
   // simulated / published - 1.
   [[nodiscard]] std::optional<double> relative_error() const;
-  // Whether the simulated value rounds to the published one (or below, where it may); of a measured
-  // value whether it is within `worst`.
+  // True if the simulated value rounds to the published one (or below, where it may). A measured
+  // value must lie within `worst`.
   [[nodiscard]] bool agrees() const;
 };
 

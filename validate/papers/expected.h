@@ -10,7 +10,7 @@
 
 namespace pipesim {
 
-// As TableError states them: shares, or in the cells' unit.
+// Expected numbers of a TableError: shares, or in the cells' unit.
 struct ExpectedError {
   double median = 0;
   double worst = 0;
@@ -29,7 +29,7 @@ using ExpectedErrors = std::map<std::string, std::map<std::string, ExpectedError
 // A table may be this much further off than recorded: 0.2 points.
 inline constexpr double kErrorAllowance = 0.002;
 
-// Of `<folder>/expected.yaml`, which is changed by hand only; none where there is no such file.
+// Reads `<folder>/expected.yaml`, which is changed by hand only; none where there is no such file.
 // InputError when it is not as expected, or lacks a reason.
 std::optional<ExpectedErrors> read_expected(const std::string& folder);
 

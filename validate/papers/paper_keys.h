@@ -1,5 +1,5 @@
-// Which keys a paper's data may have beside its rows. What is neither a key that was asked for nor
-// one of these is a slip, and refused where it stands with the nearest name.
+// Keys that a paper's data may have beside its rows. Any other unread key is a slip: it is refused
+// with its location and the nearest name.
 #pragma once
 
 #include <initializer_list>
@@ -18,15 +18,14 @@ void finish_row(YamlMap& map, std::initializer_list<const char*> facts = {});
 // allowed by name.
 void finish_paper(YamlMap& root, const std::string& paper);
 
-// Those of them that the paper's file has, in its order; none where there is no such file.
+// Those keys that the paper's file has, in its order; none where there is no such file.
 std::vector<std::string> not_compared(const std::string& folder, const std::string& paper);
 
 // Microbatches of each of `data` ranks. InputError at `batch` where microbatches of that size do
 // not divide it, or are more than 65,536, which no published run has.
 int microbatches_of(const YamlValue& batch, int data, int micro_batch);
 
-// Whether an iteration of these sizes has more passes than any published run, by far: why it is not
-// simulated, else nothing.
+// The reason not to simulate an iteration with far more passes than any published run; else empty.
 std::string doubt_of_passes(int devices, int chunks, int microbatches);
 
 // A cell as papers print it.

@@ -37,7 +37,7 @@ struct MeasuredRun {
 
 // Both throw InfeasibleError when the schedule or the layers do not take the shape.
 Bytes allocated_at_peak(const MeasuredRun& run);
-// Of that, what an iteration adds to parameters, gradients and optimizer: activations, messages,
+// Bytes that an iteration adds to parameters, gradients and optimizer: activations, messages,
 // temporaries. On the GPU that adds most.
 Bytes added_at_peak(const MeasuredRun& run);
 

@@ -1,4 +1,4 @@
-// What the cells of a table say together: how many are simulated, and how far off they are.
+// The error of a table's cells: how many are simulated, and how far off they are.
 #pragma once
 
 #include <string>

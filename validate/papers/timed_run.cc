@@ -127,7 +127,7 @@ StageCost mean_of(const std::vector<StageCost>& all) {
   return mean;
 }
 
-// Of every device the mean over its chunks, of those the median.
+// The median over devices of each device's mean over its chunks.
 template <class T>
 T typical(const Problem& problem, T StageCost::*what) {
   const Placement& place = problem.placement;
@@ -155,8 +155,8 @@ Problem as_if_equal(Problem problem) {
   return problem;
 }
 
-// What closes an iteration, on every device: its gradients before the norm that joins all, under
-// all-reduce, and the rest after it.
+// Adds the step that closes an iteration, on every device: under all-reduce its gradients before
+// the norm that joins all, then the rest.
 void add_closing(const TimedRun& run, const Layout& layout, const Placement& place,
                  const LayerCosts& costs, BuildOptions& options) {
   for (int device = 0; device < run.devices; ++device) {

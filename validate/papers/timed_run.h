@@ -16,9 +16,9 @@
 
 namespace pipesim {
 
-// What measurements of the same framework say of a run, beside what models/ say: factors on the
-// seconds of each pass, on those of the output layer besides, and what every message takes beyond
-// its bytes' way (calls of the framework and of NCCL).
+// Measured corrections of a framework to models/: factors on the seconds of each pass, on those of
+// the output layer besides, and seconds that every message takes beyond its bytes' way (calls of
+// the framework and of NCCL).
 struct Profiled {
   double forward = 1;
   double backward_input = 1;

@@ -27,7 +27,7 @@ struct Compared {
 // All of them, in the order in which `pipesim validate` runs them.
 const std::vector<Validation>& validations();
 
-// Whether a cell that must agree does not, or a table is beyond its median.
+// True if a cell that must agree does not, or a table is beyond its median.
 bool missed(const std::vector<Cell>& cells);
 
 // The cells for people, with a summary line per table and what is recorded of it; and as JSON: a

@@ -34,7 +34,7 @@ Floats operand(std::int64_t size) {
   return values;
 }
 
-// Of this thread alone: what else runs on the core does not count.
+// Time of this thread alone, free of other work on the core.
 double processor_microseconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -1,8 +1,8 @@
 // Device memory that streams acquire and release in their order, from a pool of its own.
 //
-// What the pool has got from the card it keeps, so that a row that ran once finds it there. A block
-// that another stream released is given out again where an event orders the two, or the release is
-// known to be over; never does the pool make one stream wait for another. Errors: CudaError,
+// The pool keeps memory that it got from the GPU, so that a row that ran once finds it again. A
+// block that another stream released is reused where an event orders the two, or the release is
+// known to be over; the pool never makes one stream wait for another. Errors: CudaError,
 // OutOfMemory.
 #pragma once
 

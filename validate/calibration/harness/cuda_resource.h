@@ -13,7 +13,7 @@
 
 namespace pipesim::calibration {
 
-// What a library refuses; the device stays of use.
+// A library's refusal, after which the device remains usable.
 class LibraryError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

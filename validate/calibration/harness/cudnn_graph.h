@@ -98,8 +98,8 @@ class CudnnGraph {
   void reshape(Id x, Id y);
 
   [[nodiscard]] CudnnPlan build(cudnnHandle_t handle);
-  // Whether an engine takes the graph on a card described by its properties and its kernels
-  // compile: all but loading them, which only a real driver can.
+  // True if an engine takes the graph on a GPU with these properties and its kernels compile. Only
+  // loading them is left out, since it needs a real driver.
   [[nodiscard]] bool compiles_without_device(std::string_view device_properties_json);
 
  private:

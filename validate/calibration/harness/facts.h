@@ -1,4 +1,4 @@
-// What measured, and when: the head of every file that the harness writes.
+// The device, software and date of a measurement: the head of every file that the harness writes.
 #pragma once
 
 #include "validate/calibration/harness/attention.h"

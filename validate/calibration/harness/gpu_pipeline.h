@@ -42,7 +42,7 @@ class GpuPipeline final : public ReplayPipeline {
   struct Channel {
     End sender, receiver;
   };
-  // Of the receiver.
+  // Events on the receiver.
   struct MessageEvents {
     Event begin, there;
     bool sent = false;

@@ -86,7 +86,7 @@ struct Request {
   FitSettings settings;
 };
 
-// What is measured ahead of the rest.
+// Measurements ahead of the rest.
 using First = std::function<void(Session&)>;
 
 void say(std::string_view line) { std::cerr << "pipesim-calibrate: " << line << '\n'; }
@@ -218,7 +218,7 @@ int serve(const Request&, const Launch&) { return kFailed; }
 
 #endif
 
-// Of several processes the one that `speaks` says what is wrong.
+// Among several processes, the one that `speaks` prints errors.
 int run(int argc, char** argv, const std::optional<Launch>& launched, bool speaks) {
   CLI::App app{"Measures a GPU for the simulator", "pipesim-calibrate"};
   std::string mode = "quick";

@@ -170,8 +170,7 @@ void measure_copies(Session& session) {
   }
 }
 
-// What the measured GPU gets of its switch while every other GPU of it copies too: one way, and
-// both.
+// The measured GPU's share of its switch while every other GPU of it copies too: one way, and both.
 void measure_copies_together(Session& session) {
   std::vector<std::string> paths;
   for (int gpu = 0; gpu < session.card.facts().devices; ++gpu) {

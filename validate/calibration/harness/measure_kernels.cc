@@ -13,7 +13,7 @@ constexpr Dropout kDropout{.seed = 2024, .probability = 0.1F};
 constexpr std::size_t kAlignment = 256;
 constexpr int kMaximumOperands = 3;
 
-// What one launch of a kernel reads and writes, taken from the arenas.
+// Buffers that one launch of a kernel reads and writes, taken from the arenas.
 struct Operands {
   std::array<const Bfloat16*, kMaximumOperands> in{};
   Bfloat16* out = nullptr;

@@ -27,7 +27,7 @@ Point pauses_point(const LayerSlice& slice, std::string name, double idle, int p
 
 }  // namespace
 
-// What a card whose power is limited gains while it waits: its clocks follow the power of a while.
+// Speed that a GPU with limited power gains while it waits: its clocks follow recent power.
 void measure_pauses(Session& session) {
   if (session.plan.burn_in_s <= 0) return;
   const LayerSlice& slice = session.plan.layers.front();

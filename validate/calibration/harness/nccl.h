@@ -46,8 +46,8 @@ using Communicator = std::unique_ptr<ncclComm, DestroyCommunicator>;
 // Rank i on devices[i], all of this process.
 [[nodiscard]] std::vector<Communicator> communicate(std::span<const int> devices);
 
-// Of `ranks` those from `first` on, on devices 0 to count - 1; other processes that have the same
-// id bring the rest. Returns when all are there.
+// The ranks from `first` on among `ranks`, on devices 0 to count - 1; other processes with the same
+// id bring the rest. Returns when all have joined.
 [[nodiscard]] std::vector<Communicator> communicate(const ncclUniqueId& id, int ranks, int first,
                                                     int count);
 

@@ -48,7 +48,7 @@ Mpi::Message await(const Mpi& mpi) {
   }
 }
 
-// What rank 0 has the other nodes of a group do.
+// Gives rank 0's orders to the other nodes of a group.
 class Followers {
  public:
   Followers(const Mpi& mpi, std::span<const Node> nodes, const NodeGroup& group)

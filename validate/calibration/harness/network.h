@@ -27,7 +27,7 @@ class NetworkError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Of this process; with its fault where it has no GPU that can be used.
+// This process as a node; with its fault where it has no usable GPU.
 [[nodiscard]] Node this_node();
 
 // Rank 0: `own` and what the others say of theirs, by rank.

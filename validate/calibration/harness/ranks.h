@@ -34,13 +34,13 @@ inline constexpr std::array<NamedOperation, 6> kOperations{
      {Operation::kReduceScatter, "reduce_scatter"},
      {Operation::kAllToAll, "all_to_all"}}};
 
-// Of `bytes` at most each. The first rank of the process works on the stream that its work is
-// handed, every other on one of its own.
+// Ranks with buffers of at most `bytes` each. The first rank of the process works on the stream
+// that its work is handed, every other on one of its own.
 class Ranks {
  public:
   // All ranks, 0 to count - 1, on the devices of these numbers.
   Ranks(int count, int64_t bytes);
-  // Those of this node; returns when the other nodes have made theirs with the same id.
+  // The ranks of this node; returns when the other nodes have made theirs with the same id.
   Ranks(const ncclUniqueId& id, const NodeGroup& group, int node, int64_t bytes);
 
   Ranks(const Ranks&) = delete;
@@ -51,7 +51,7 @@ class Ranks {
   // The ranks must outlive it.
   [[nodiscard]] Work work(Operation operation, int64_t bytes) const;
 
-  // Of the first rank, where the caller has none.
+  // The first rank's stream, for callers without one.
   [[nodiscard]] const Stream& stream() const { return *streams_.front(); }
   void synchronize() const;
 

@@ -2,8 +2,8 @@
 // layers, and of the vocabulary where a stage has the output.
 //
 // All layers of all stages share one layer's weights, activations and gradients, so that a pass
-// takes the time of its kernels whatever else is in memory; all passes go on one stream, since they
-// share. What a pass finds is what the last one left, of whichever microbatch. The input embedding
+// takes the time of its kernels whatever else is in memory. All passes go on one stream, since they
+// share. A pass reads the values that the last one left, from any microbatch. The input embedding
 // has no kernels. Errors: as of layer.h; InfeasibleError for passes that have no kernels.
 #pragma once
 

@@ -55,7 +55,7 @@ class Timer {
 
   // Fills time_us, samples_us, launches_per_repetition and state of `point`.
   void measure(Point& point, const Work& work, const Announce& announce = {});
-  // As above, while each `background` keeps a stream of its own busy.
+  // The same, while each `background` keeps a stream of its own busy.
   void measure_with(Point& point, const Work& work, const std::vector<Work>& backgrounds);
 
   // Launches the work, one batch after the other, for so many seconds of the device's. The time of

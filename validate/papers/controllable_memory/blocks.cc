@@ -34,7 +34,7 @@ double factor(std::string_view& rest, double d) {
   return value;
 }
 
-// Sums of terms like 12d, M/2d and 6, with M = 1. Of "12d (exact 12d-2)" what is exact.
+// Sums of terms like 12d, M/2d and 6, with M = 1. "12d (exact 12d-2)" gives the exact part.
 double formula(const YamlValue& value, double d) {
   constexpr std::string_view kExact = "(exact ";
   const std::string text = value.text();
@@ -61,7 +61,7 @@ double formula(const YamlValue& value, double d) {
   return sum;
 }
 
-// What a schedule repeats once its pipeline is full.
+// The steady state that a schedule repeats.
 struct Steady {
   double period = 0;    // slots between two microbatches
   double lifespan = 0;  // slots from the start of F to the end of W, on the stage with the longest
@@ -193,7 +193,7 @@ void compare_slide(std::vector<Cell>& cells, const YamlValue& value, int devices
   cells.push_back(cell);
 }
 
-// Of a block's passes, named as Tables 8 and 9 name them.
+// A pass of a block, by its name in Tables 8 and 9.
 struct Offset {
   const char* key;
   int value;

@@ -57,7 +57,7 @@ Row read_row(const YamlValue& value) {
   return row;
 }
 
-// As the runs of Figure 7 (runs.cc), with tensor ranks that divide the sequence as well.
+// Like the runs of Figure 7 (runs.cc), with tensor ranks that divide the sequence as well.
 TimedRun timed_run(const Row& row, const Hardware& hardware) {
   const std::string schedule = row.name->schedule;
   const bool megatron = schedule.ends_with("1f1b");

@@ -1,4 +1,4 @@
-// What Figure 7 and Tables 6 and 7 share: schedules as the paper calls them, models, the split.
+// Names shared by Figure 7 and Tables 6 and 7: the paper's schedules, models, the split.
 #pragma once
 
 #include <algorithm>

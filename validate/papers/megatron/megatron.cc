@@ -16,7 +16,7 @@
 namespace pipesim::megatron {
 namespace {
 
-// What holds for every row of a table.
+// Settings of every row of a table.
 struct Stack {
   std::string table;
   Hardware hardware;
@@ -122,7 +122,7 @@ Seconds iteration(const Row& row, const Stack& stack) {
   return iteration_seconds(run);
 }
 
-// Of an iteration on all GPUs, as the source counts.
+// Flops of an iteration on all GPUs, as the source counts.
 Flops counted_flops(const Row& row, const Stack& stack) {
   const double times = stack.counts_recomputed ? 4.0 / 3.0 : 1.0;
   return times * row.global_batch * model_flops(row.model, row.setting.context.seq_length, false);

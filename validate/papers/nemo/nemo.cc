@@ -39,8 +39,8 @@ bool states(YamlMap& map, const char* key) {
   return value && !value->is_null();
 }
 
-// As NeMo-Framework-Launcher's configurations have it (the data file says what); dropout where they
-// have it, in GPT-3's.
+// Settings of NeMo-Framework-Launcher's configurations, which the data file lists; dropout in
+// GPT-3's, as there.
 void configure(TimedRun& run, const std::string& name) {
   LayerContext& context = run.setting.context;
   context.sequence_parallel = context.tensor > 1;

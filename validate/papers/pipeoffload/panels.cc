@@ -31,7 +31,7 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kNames{{{"1F1B", "1
 // An A100's: more is out of memory.
 constexpr Bytes kMemory = 80 * kGiB;
 
-// As the paper calls a schedule.
+// The schedule by its name in the paper.
 std::string schedule_of(const YamlValue& name) {
   std::vector<std::string> known;
   for (const auto& each : kNames) known.emplace_back(each.first);
@@ -52,7 +52,7 @@ struct Panel {
   std::string fault;       // why nothing of it is modelled; empty: it is
 };
 
-// Of a name like m10p5B_8gpu; nothing of others.
+// The panel of a name like m10p5B_8gpu; nothing for other names.
 std::optional<Panel> panel_of(const std::string& name) {
   const size_t end = name.find_first_of("Bb");
   if (!name.starts_with('m') || end == std::string::npos || end < 2) return std::nullopt;

@@ -201,8 +201,7 @@ void compare_ratios(std::vector<Cell>& cells, const YamlValue& value, const Hard
   }
 }
 
-// What a grid's rows and columns are: as it says itself, else as Figure 1's grid does, else as in
-// the paper.
+// The rows and columns of a grid: its own, else Figure 1's, else the paper's.
 struct Axes {
   std::vector<int> hidden{4096, 5120, 6144, 7168, 8192, 10240};
   std::vector<int> length{4096, 8192, 16384, 32768};

@@ -9,7 +9,7 @@
 
 namespace pipesim {
 
-// Of the figures in seconds that are simulated; anchors are none.
+// Residuals of the simulated figures in seconds, without anchors.
 std::vector<Residual> residuals_of(const TrainingRuns& all);
 
 // Their low and high: by the residuals of the catalogue, without its group for a run that is one of

@@ -1,4 +1,4 @@
-// What the runs of a group say together.
+// Errors of the runs of a group.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct RunGroup {
   double within_15 = 0;  // shares
 };
 
-// Of one quantity, by TrainingRun::group, in order of first appearance; last one of all.
+// Groups of one quantity, by TrainingRun::group in order of first appearance; the last holds all.
 std::vector<RunGroup> groups_of(const TrainingRuns& all, const std::string& quantity);
 
 }  // namespace pipesim

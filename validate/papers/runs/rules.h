@@ -11,7 +11,7 @@
 
 namespace pipesim::runs {
 
-// What a framework did where a row does not say.
+// A framework's settings where a row does not say.
 struct Settings {
   bool sequence_parallel = false;
   bool distributed_optimizer = false;

@@ -22,8 +22,8 @@ namespace {
 
 constexpr double kGibi = 1024.0 * 1024 * 1024;
 
-// What a row measured in seconds: stated, or by tokens or by model FLOPs a second and GPU, counted
-// with half of attention as Megatron-LM does. Model and batch are the scenario's.
+// A row's measured seconds: stated, or by tokens or by model FLOPs a second and GPU, counted with
+// half of attention as Megatron-LM does. Model and batch are the scenario's.
 std::optional<double> published_seconds(const runs::Row& row, const Scenario* scenario) {
   const auto step = row.number("step_s");
   const auto tokens = row.number("tok_s_gpu");
@@ -87,7 +87,7 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
       }
       const Result result = simulate(prepare_first(*scenario));
       seconds = result.report.iteration.value();
-      // What PyTorch does not count as allocated stands on every device alike.
+      // PyTorch does not count this overhead as allocated; it is the same on every device.
       if (result.report.peak_memory) {
         bytes = (*result.report.peak_memory - kFrameworkOverhead).value();
       }

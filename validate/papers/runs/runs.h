@@ -32,7 +32,7 @@ struct TrainingRun {
   bool anchor = false;  // others are simulated by it
   double published = 0;
   std::optional<double> simulated;
-  // What runs near this one say of the error: an interval that should hold the published value.
+  // The error of runs near this one: an interval that should hold the published value.
   std::optional<double> low;
   std::optional<double> high;
   std::string reason;    // why nothing is simulated
@@ -53,7 +53,7 @@ struct TrainingRuns {
 // InputError where the file is no table of runs; nothing is thrown because of a row.
 TrainingRuns compare_measured_runs(const std::string& folder, const Location& asked);
 
-// As the validation `runs`: a table for each group.
+// The validation `runs`: a table for each group.
 std::vector<Cell> compare_runs(const std::string& folder, const Location& asked);
 
 // For people: a line for each group, then those that are not simulated, by reason.

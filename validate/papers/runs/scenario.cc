@@ -60,7 +60,7 @@ constexpr std::array<ModuleWord, 12> kModuleWords{{{"mla_up_proj", "mla_up_proj"
                                                    {"mlp", "mlp"},
                                                    {"act", "moe_act"}}};
 
-// What a scenario recomputes; empty where nothing says it. "norm, act" of a mixture of experts are
+// The scenario's `recompute`; empty where nothing says it. In a mixture of experts, "norm, act" are
 // the norms and the experts' activations.
 std::string recompute_of(const Row& row, const Settings& settings) {
   std::string stated = small(row.text("recompute") + " " + row.text("variant"));
@@ -90,7 +90,7 @@ struct RunSizes {
 
 std::string fault(const char* what) { return fmt::format("{} is not stated", what); }
 
-// What is missing, or does not fit together; empty: nothing.
+// The first size that is missing or does not fit the others; else empty.
 std::string read_sizes(const Row& row, const Settings& settings, RunSizes& sizes) {
   const auto size = [&row](const char* key) { return row.size(key).value_or(1); };
   for (const char* key : {"gpus", "tp", "pp"}) {

@@ -83,7 +83,7 @@ std::optional<int> layers_by_size(const Row& row, const std::string& name, const
   return of_stage > 0 ? std::optional(of_stage * stages) : std::nullopt;
 }
 
-// What replaces the catalogue's sizes, or all of them.
+// Keys that replace the catalogue's sizes, or all of them.
 std::string size_keys(const Sizes& sizes, int tensor) {
   std::string keys;
   const auto add = [&keys](const char* key, const std::optional<int>& value) {

@@ -48,7 +48,7 @@ int ranks(YamlMap& map, const char* key) { return std::max(1, size(map, key, key
 
 std::string model_name(YamlMap& map) {
   if (const auto model = map.find("model")) return model->text();
-  // What stands before the sizes.
+  // The part before the sizes.
   std::string name = map.require("case", "a name").text();
   for (size_t at = name.find('_'); at != std::string::npos; at = name.find('_', at + 1)) {
     const std::string next = name.substr(at + 1, 2);
@@ -71,7 +71,7 @@ Transformer model_of(const std::string& written, const Location& where) {
   return model;
 }
 
-// As the launch scripts have it (the data file says what).
+// Settings of the launch scripts, which the data file lists.
 CostSetting setting_of(YamlMap& map) {
   CostSetting setting;
   LayerContext& context = setting.context;

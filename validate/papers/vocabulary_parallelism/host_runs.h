@@ -25,7 +25,7 @@ struct HostRun {
   int last_layers = 1;  // decoder layers of the last stage
   Seconds iteration;
   std::vector<Seconds> forward, backward;  // of the last stage with its output layer
-  // Of a divided vocabulary: S and T together, IF, IB.
+  // With a divided vocabulary: S and T together, IF, IB.
   std::vector<Seconds> output, input_forward, input_backward;
 
   // Microbatches and sizes, as cells name a run.
@@ -40,7 +40,7 @@ std::vector<HostRun> read_host_runs(const YamlValue& rows);
 // synctwice vocab-1).
 enum class Naming { kPaper, kArtifact };
 std::vector<std::string> method_names(Naming naming);
-// Of one of those names.
+// The placement that one of those names means.
 VocabularyPlacement placement_of_method(std::string_view name);
 
 }  // namespace pipesim::vocabulary_parallelism

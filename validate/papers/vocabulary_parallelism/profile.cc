@@ -16,7 +16,7 @@ Seconds mean(const std::vector<Seconds>& all, size_t first, size_t end) {
   return sum / static_cast<double>(end - first);
 }
 Seconds mean(const std::vector<Seconds>& all) { return mean(all, 0, all.size()); }
-// Of the stages that hold layers only.
+// Mean of the stages that hold layers only.
 Seconds between_ends(const std::vector<Seconds>& all) { return mean(all, 1, all.size() - 1); }
 
 CostSetting setting_of(const HostRun& run) {
@@ -42,7 +42,7 @@ struct Both {
   Seconds measured;
   Seconds modelled;
 
-  // Of sums: what does not grow with the vocabulary has no more weight than its seconds.
+  // A ratio of sums weighs each part by its seconds, also those independent of the vocabulary.
   [[nodiscard]] double factor() const { return measured / modelled; }
 };
 

@@ -1,4 +1,4 @@
-// What the artifact's measured passes say beside the model, per method.
+// Corrections to the model from the artifact's measured passes, per method.
 #pragma once
 
 #include <vector>

@@ -35,7 +35,7 @@ struct MethodRow {
   [[nodiscard]] std::string text(size_t i) const;
 };
 
-// What is printed of the row for a vocabulary, or nothing.
+// The row's printed number for a vocabulary, or nothing.
 std::optional<double> number_at(const std::vector<Printed>& row, size_t vocabulary);
 
 // InputError where a row is not as expected.

@@ -29,7 +29,7 @@ Seconds whole_seconds(const Transformer& model, LayerKind kind, int seq, const H
   return cost.forward.total() + cost.backward_input.total() + cost.backward_weight.total();
 }
 
-// Of one of `parts` shares, collectives between them left out.
+// Seconds of one of `parts` shares, without collectives between them.
 Seconds part_seconds(const Transformer& model, LayerKind kind, VocabularyPlacement placement,
                      int seq, int parts, const Hardware& hardware) {
   CostSetting setting = setting_of(seq);

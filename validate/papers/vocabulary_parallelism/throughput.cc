@@ -54,7 +54,7 @@ double converted(const MethodRow& row, size_t vocabulary, double value) {
   return 100 * flops / row.gpus / kPeakFlops / value;
 }
 
-// What does not change over the runs of a model.
+// Values that the runs of a model share.
 struct Stack {
   const MethodRow* fitted = nullptr;
   double factor = 1;
@@ -195,7 +195,7 @@ class Throughput {
 
   using Mfu = std::function<double(const MethodRow&, size_t)>;
 
-  // As a share of the published gain, and in points of MFU.
+  // Compares a share of the published gain, and points of MFU.
   void compare_gain(std::vector<Cell>& cells, const MethodRow& row, const std::string& how,
                     const Mfu& mfu) {
     if (row.method != "Vocab-1" || !row.fault.empty()) return;

@@ -20,8 +20,8 @@ struct Profile {
   double forward_us = 0, backward_us = 0, weight_us = 0, transfer_us = 0;  // of a whole stage
   bool of_chunks = false;  // profiled with ZB-V, of its chunks
 
-  // What a transformer layer keeps of a token until B, and of that until W: 34h + 5as and 32h bytes
-  // (the paper's Table 1), up to a factor that limits in multiples of it do not see.
+  // Bytes that a transformer layer keeps of a token until B, and until W: 34h + 5as and 32h (the
+  // paper's Table 1), up to a factor that limits in multiples of it do not see.
   [[nodiscard]] double activation() const;
   [[nodiscard]] double weight_stash() const { return 32 * hidden; }
 };
@@ -46,7 +46,7 @@ enum class ProfileSource { kTable9, kChunks };
 const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting,
                             ProfileSource source = ProfileSource::kTable9);
 
-// Of a validation's data, both tables; `root` must have been opened for reading keys.
+// Both tables of a validation's data; `root` must have been opened for reading keys.
 std::vector<Profile> read_profiles(YamlMap& root);
 
 // Equal stages; chunks share a stage evenly.

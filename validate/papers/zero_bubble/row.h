@@ -12,14 +12,14 @@
 
 namespace pipesim::zero_bubble {
 
-// Of Table 3.
+// A row of Table 3.
 struct ModelRow {
   std::string model;
   int micro_batch = 0;
   std::vector<int> microbatches;  // that its runs take; empty when not stated
 };
 
-// Of a file without that table the project's own.
+// The models of the file's Table 3; the project's own where the file has none.
 std::vector<ModelRow> read_models(YamlMap& root);
 
 // InputError when the model, as "1.5B", is not in the catalogue.
@@ -42,12 +42,12 @@ struct Row {
 // not known.
 Row read_row(const YamlValue& value, YamlMap& map, const std::vector<ModelRow>& models);
 
-// Table 11 prints 32 microbatches in the middle rows of models that run more (in Table 3, and by
-// the throughputs, which lie between those of the rows around): the middle number of Table 3 is
-// meant. What was printed; empty where nothing is corrected.
+// Corrects a misprint, and returns the printed value; empty where nothing is corrected. Table 11
+// prints 32 microbatches in the middle rows of models that run more. Table 3 and the throughputs,
+// which lie between those of the rows around, mean Table 3's middle number.
 std::string correct_misprint(Row& row, const std::vector<ModelRow>& models);
 
-// What was run: ZB-2p* is ZB-2p with the same samples in twice the microbatches.
+// The run of a row: ZB-2p* is ZB-2p with the same samples in twice the microbatches.
 struct Run {
   Transformer model;
   LayerContext context;

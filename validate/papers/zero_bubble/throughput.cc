@@ -36,7 +36,7 @@ struct Measured {
   std::string note;
 };
 
-// What does not change from row to row of a model.
+// Values that the rows of a model share.
 struct Stack {
   Hardware hardware;
   std::optional<Profiled> profiled;
@@ -45,10 +45,10 @@ struct Stack {
   const Measured* fitted = nullptr;
 };
 
-// As the authors ran it. 1F1B and 1F1B-I are Megatron-LM's: B and W in one, an all-reduce before
-// the step, and transfers that hold the GPU (their launch script switches overlapping off). Theirs
-// plan with one F, B and W for all stages, the median device's, and validate afterwards. Embeddings
-// are not tied in the script.
+// The run as the authors ran it. 1F1B and 1F1B-I are Megatron-LM's: B and W in one, an all-reduce
+// before the step, and transfers that hold the GPU (their launch script switches overlapping off).
+// The authors' schedules plan with one F, B and W for all stages, the median device's, and validate
+// afterwards. Embeddings are not tied in the script.
 TimedRun timed_run(const Row& row, const Stack& stack) {
   const Run of = run_of(row);
   const bool megatron = row.schedule.starts_with("1F1B");
@@ -137,7 +137,7 @@ const Measured* cell_to_fit(const std::string& model, const std::vector<Measured
   return found;
 }
 
-// What to say where the cell that the protocol fits is not there, and another stands in for it.
+// A note where the cell that the protocol fits is missing, and another stands in for it.
 std::string stand_in(const Measured& fitted, const std::vector<Measured>& all) {
   const Row& row = fitted.row;
   const auto first =

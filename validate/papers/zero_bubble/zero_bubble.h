@@ -22,8 +22,8 @@ void finish_tables(YamlMap& root);
 // Reads zero_bubble.yaml (validate/papers/paper_data.h).
 std::vector<Cell> compare(const std::string& folder, const Location& asked);
 
-// What `search` finds on the same settings: at the memory of five published schedules, against the
-// best published one, and at the limits of Figure 9, against the lower of its curves. Minutes.
+// Compares programs of `search` with published ones on the same settings: at the memory of five
+// published schedules, and at the limits of Figure 9 with the lower of its curves. Minutes.
 std::vector<Cell> compare_search(const std::string& folder, const Location& asked);
 
 // The profiled times of a setting, where the file has them.
