@@ -1,4 +1,4 @@
-// What most tests include, compiled once (tests/CMakeLists.txt).
+// Headers that most tests include, compiled once (tests/CMakeLists.txt).
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>

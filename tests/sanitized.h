@@ -1,4 +1,4 @@
-// What tests do differently beneath a sanitizer.
+// Differences of tests beneath a sanitizer.
 #pragma once
 
 #include <algorithm>

@@ -311,7 +311,7 @@ TEST_F(Command, ValidateComparesEveryCell) {
       EXPECT_LT(std::abs(cell["error"].get<double>()), 0.5001e-4) << which;
       ++compared;
     }
-    // What a heuristic found may be lower than printed.
+    // A heuristic may find a lower value than the printed one.
     const std::string table = cell["table"];
     if (table.starts_with("Figure 9") || which.ends_with("ZB-1p") || which.ends_with("ZB-2p") ||
         which.ends_with("ZB-V")) {

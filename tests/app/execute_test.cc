@@ -42,7 +42,8 @@ TEST_F(ExecuteCommand, OfSeveralSchedulesWritesAList) {
 }
 
 TEST_F(ExecuteCommand, EndsWithItsProcessesWhenInterrupted) {
-  // Of a background job shells make SIGINT ignored: what holds it blocked sees it all the same.
+  // Shells let a background job ignore SIGINT; a process that blocks the signal sees it all the
+  // same.
   const Outcome outcome = shell(std::string(PIPESIM_EXECUTABLE) + " " + small_ +
                                 "3000 schedule=1f1b & pid=$!; sleep 0.7; kill -TERM $pid; "
                                 "children=$(pgrep -P $pid); wait $pid; echo code $?; "

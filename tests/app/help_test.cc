@@ -1,4 +1,5 @@
-// What --help says: its examples run, and the man page and completion have every command.
+// Holds --help to the program: its examples run, and the man page and completion have every
+// command.
 #include <filesystem>
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -140,7 +140,7 @@ TEST_F(HostileInput, SecondsThatCannotBe) {
   expect_refused("sweep w.yaml -o d", "w.yaml:4:30: cost.forward: expected a time");
 }
 
-// What the system refuses is neither the person's mistake nor ours.
+// A refusal by the system is neither the person's mistake nor ours.
 TEST_F(HostileInput, TooFewHandlesAreSaid) {
   write("w.yaml", "schedule: 1f1b\n" + kRest + "sweep: {grid: {cost.transfer: [1 ms, 2 ms]}}\n");
   for (const char* files : {"6", "7", "8", "9"}) {

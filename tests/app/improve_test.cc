@@ -94,7 +94,7 @@ TEST_F(Improve, ProvesSmallOrdersAndSaysWhyTheSearchEnded) {
   EXPECT_TRUE(has(large, "CBC was not asked: the order of up to ")) << large.output;
 }
 
-// Of a model a fused backward is shorter than B and W apart: no bound is above such an order.
+// In a model, a fused backward is shorter than B and W apart: no bound may exceed such an order.
 TEST_F(Improve, BoundsFusedBackwardsByTheirOwnSeconds) {
   const std::string fused = std::string(PIPESIM_SOURCE_DIR) +
                             "/scenarios/llama3-70b-h100.yaml 1f1b "

@@ -129,8 +129,8 @@ cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms
       << outcome.output;
 }
 
-// What run says of the scenario that search wrote is what search says, whether or not anything
-// waits on the host.
+// `run` of the scenario that search wrote gives search's numbers, with and without copies to the
+// host.
 TEST_F(OffloadCommand, SearchWritesAScenarioThatRunsWhatItFound) {
   const std::string recompute =
       "--memory-limit 0.4 --recompute --no-refinement memory.checkpoint='0.1 GiB'";

@@ -1,5 +1,5 @@
-// What commands write destroys nothing: neither inputs nor other outputs, nor what stood there
-// before when something fails.
+// Commands destroy nothing with their output: no input, no other output, and no earlier file when
+// something fails.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -50,7 +50,7 @@ TEST_F(Outputs, NeverReplaceAnInput) {
   EXPECT_EQ(run("export s.yaml -o a.csv").code, 0);
   const std::string schedule = read("a.csv");
   expect_refused("import a.csv -o a.csv", "'a.csv' is an input");
-  // What a scenario names is an input as well.
+  // A file that a scenario names is an input as well.
   expect_refused("run s.yaml 'schedule={csv: a.csv}' --trace a.csv", "'a.csv' is an input");
   EXPECT_EQ(read("s.yaml"), kOutputsScenario);
   EXPECT_EQ(read("a.csv"), schedule);

@@ -279,7 +279,7 @@ TEST_F(PlanCommand, RefusesAValueThatIsListedTwiceAtItsSecondPlace) {
             0);
 }
 
-// What an option gives is located at the option, not behind the length of a scenario's key.
+// An option's value is located at the option, not behind the length of a scenario's key.
 TEST_F(PlanCommand, LocatesAMemoryLimitWhereItStands) {
   const Outcome outcome = run(plan_ + "--memory-limit banana");
   EXPECT_EQ(outcome.code, 2);

@@ -108,7 +108,7 @@ TEST_F(RefusedSchedules, SearchTakesNoLimitOfAFrontierNorPointsOfALimit) {
   EXPECT_NE(pointed.output.find("expected --pareto beside --points"), std::string::npos);
 }
 
-// What would make it fit is sought with other microbatches, of which a list has its own count.
+// Advice tries other numbers of microbatches, but a list has its own.
 TEST_F(RefusedSchedules, UnequalMicrobatchesThatDoNotFitAreRunAllTheSame) {
   const std::string encoder =
       "'model.encoder={num_layers: 8, hidden_size: 1024, num_attention_heads: 16, patches: 1024, "

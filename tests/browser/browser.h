@@ -21,8 +21,9 @@ class Browser : public Command {
     browser_ = found.output.substr(0, found.output.find('\n'));
   }
 
-  // What scripts of tests/browser, behind the page's own, leave in the document as
-  // `found:JSON:found`, its strings percent-encoded; no error and nothing blocked meanwhile.
+  // Runs scripts of tests/browser behind the page's own. Returns the JSON that they leave in the
+  // document as `found:JSON:found`, with strings percent-encoded; expects no error and nothing
+  // blocked.
   nlohmann::json drive(const std::string& name, const std::vector<std::string>& scripts,
                        int width = 1300, const std::string& hash = "") {
     std::string page = read(name);

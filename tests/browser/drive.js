@@ -55,7 +55,7 @@ async function drivePareto(found) {
   found.frontier = pareto.frontier.length;
 }
 
-// Of every cell the best of its rows, found once more; then a walk by keys, a click, and axes that change places.
+// Finds the best row of every cell again; then a walk by keys, a click, and axes that change places.
 async function driveHeat(found) {
   const {x, y, value, levels} = heat;
   const inCell = (i, j) => state.shown.filter(row => levels[0].of[row] === i && levels[1].of[row] === j && value.values[row] !== null);

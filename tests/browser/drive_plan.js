@@ -3,7 +3,7 @@
 // The largest difference between two objects' numbers of the same names.
 const farthest = (a, b) => Object.keys(a).reduce((most, name) => Math.max(most, Math.abs(a[name] - b[name])), 0);
 
-// Of every row against its baseline what the page computes is what the plan's document says.
+// Compares the page's differences of every row from its baseline with the plan's document.
 function checkDifferences(found) {
   found.farthest = found.remainder = 0;
   for (let row = 0; row < rowCount; ++row) {

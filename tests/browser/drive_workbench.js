@@ -3,7 +3,7 @@
 const texts = bench => bench.state.order.map(passes => passes.map(passText).join(' '));
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const status = bench => bench.status.textContent;
-// What is shown beside what the evaluator says of the state.
+// True if the numbers shown are the evaluator's for the state.
 const follows = bench => same(bench.result, evaluate(bench.state.model, bench.state.order));
 
 const pointer = (bench, type, [x, y], options = {}) => {

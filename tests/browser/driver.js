@@ -1,4 +1,4 @@
-// What the scripts of this folder have in common (browser.h).
+// Code shared by the scripts of this folder (browser.h).
 
 // Until what was asked for has been drawn (browser.h has frames follow the same time).
 const pause = () => new Promise(done => setTimeout(done, 100));

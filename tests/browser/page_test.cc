@@ -15,7 +15,7 @@ using testing::Outcome;
 
 class Page : public testing::Browser {
  protected:
-  // What tests/browser/drive.js finds in the report of `arguments`.
+  // Findings of tests/browser/drive.js in the report of `arguments`.
   json open(const std::string& arguments) {
     const Outcome made = run("report " + arguments + " -o page.html");
     EXPECT_EQ(made.code, 0) << made.output;

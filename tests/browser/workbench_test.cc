@@ -24,7 +24,7 @@ class WorkbenchPage : public testing::Browser {
     EXPECT_EQ(ran.code, 0) << ran.output;
     return json::parse(read("r.json")).at("results").at(0);
   }
-  // Of an order as the page has saved it.
+  // Simulates an order as the page has saved it.
   json simulated(const json& saved, const std::string& arguments) {
     write("saved.csv", saved.at("csv"));
     return simulated(arguments + " 'schedule={csv: saved.csv}'");
@@ -57,7 +57,8 @@ TEST_F(WorkbenchPage, FollowsEveryChangeAndUndoesIt) {
   EXPECT_LT(found.at("zoomed"), 0.6);
   EXPECT_EQ(found.at("fitted"), 1);
 
-  // What cannot run says which passes wait for each other, and is not kept.
+  // An order that cannot run is not kept, and its message names the passes that wait for each
+  // other.
   EXPECT_EQ(found.at("marked"), json{"3B0"});
   EXPECT_EQ(found.at("refused"),
             "Not possible: 3B0 before 3F0: 3B0 needs 3F0, which stands behind 3B0");

@@ -1,4 +1,4 @@
-// What the kernels must compute, in double precision and without any cleverness, and random inputs.
+// The kernels' results in double precision, computed in the plainest way, and random inputs.
 //
 // Matrices are row-major vectors of double; inputs are the bf16 values that the kernels read.
 #pragma once

@@ -25,7 +25,7 @@ inline Scenario read_changed(const std::string& text, const Changes& changes) {
   return read_scenario(YamlSource("test", text, all));
 }
 
-// What is said against it, or nothing.
+// The message of its refusal, or nothing.
 inline std::string refusal_of(const std::string& text, const Changes& changes) {
   try {
     (void)read_changed(text, changes);

@@ -1,4 +1,4 @@
-// What a CSV of any schedule runs as.
+// A CSV of any schedule runs as that schedule.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sstream>

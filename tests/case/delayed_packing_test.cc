@@ -66,7 +66,7 @@ TEST(DelayedPacking, LosesNothingAndKeepsWithinItsRoom) {
     ASSERT_EQ(packed.size(), kMicrobatches);
     for (const Documents& each : packed) {
       for (const int document : each) ++gone[document];
-      // As many of each queue as every other, and beside them no more than there is room for.
+      // Every batch takes as many of each queue, and at most as many others as there is room for.
       const auto long_ones = [](const Documents& of, int from) {
         return std::ranges::count_if(of, [from](int document) { return document >= from; });
       };
@@ -128,7 +128,7 @@ TEST(DelayedPacking, GoesOnFromDrawToDraw) {
   };
   const auto count = std::ranges::count_if(scenario.batch.unequal->documents, with_long);
   EXPECT_TRUE(count == 0 || count == 16) << count;
-  // What a seed gives does not depend on what was drawn before.
+  // A seed's draw does not depend on earlier draws.
   Scenario other = read();
   draw_batch(other, 14);
   EXPECT_EQ(other.batch.unequal->documents, scenario.batch.unequal->documents);

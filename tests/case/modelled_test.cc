@@ -293,7 +293,7 @@ TEST(Modelled, SaysWhetherItFitsAndWhatWouldMakeIt) {
   EXPECT_EQ(small.result.fits, MemoryFit::kNo);
   ASSERT_TRUE(small.advice.change);
   EXPECT_EQ(small.advice.change->words, "recompute: selective");
-  // What the change names comes out when it is run.
+  // The advised change gives the advised peak when it is run.
   const Result changed = run(
       read({"memory={kind: model, flash_attention: false, dropout: true}", "recompute=selective"}));
   EXPECT_EQ(*changed.report.peak_memory, small.advice.change->peak);

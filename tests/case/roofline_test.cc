@@ -62,7 +62,7 @@ TEST(Roofline, UsesLessThanThePeakAndKnowsHowMuch) {
   EXPECT_FALSE(run(read({{"recompute", "selective"}})).throughput->hfu);
 }
 
-// Of a layer's forward QK^T and PV take 2 s^2 h each; a pass and its backward three times that.
+// Forward, QK^T and PV of a layer take 2 s^2 h each; a pass and its backward three times that.
 TEST(Roofline, CountsAttentionInFullOrCausal) {
   const Scenario scenario = read();
   const Transformer& model = scenario.modelled->model;

@@ -30,7 +30,7 @@ const std::string kModelled =
     "parallel: {pipeline_model_parallel_size: 4, tensor_model_parallel_size: 2, sequence_parallel: "
     "true}\n"
     "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 8192}\n";
-// As kModelled, the model by keys.
+// Like kModelled, the model by keys.
 const std::string kOfName =
     "schedule: 1f1b\n"
     "model: {num_layers: 32, hidden_size: 4096, num_attention_heads: 32, vocab_size: 32000, "
@@ -196,7 +196,7 @@ TEST(UnequalBatch, TakesAnOrderOneByOne) {
   EXPECT_TRUE(has(refusal(kGiven, {"batch.order=listed"}), "batch.order"));
 }
 
-// What came and went leaves rounding behind: the largest still fits exactly.
+// Sums leave rounding behind: the largest microbatch still fits exactly.
 TEST(UnequalBatch, DynaPipeFillsALimitOfItsLargestMicrobatch) {
   const Report report = report_of(
       kGiven, {"parallel.pipeline_model_parallel_size=2", "batch.num_microbatches=6",
@@ -330,7 +330,7 @@ TEST(UnequalBatch, BlocksTakeByTheirDocuments) {
 }
 
 TEST(UnequalBatch, SlicesTakeByTheirPosition) {
-  // Of F 40% and of B 40% is attention: slice k of two takes 1 - 0.4 + 0.4 (2k+1)/2 of half.
+  // Attention is 40% of F and of B: slice k of two takes 1 - 0.4 + 0.4 (2k+1)/2 of half.
   const Problem given =
       prepare_first(read(kGiven, {"schedule={name: seq-1f1b, splits: 2}",
                                   "cost.attention_share=0.4", "batch={num_microbatches: 4}"}))
@@ -380,7 +380,7 @@ TEST(UnequalBatch, SlicesTakeByTheirLength) {
     EXPECT_EQ(sliced.stage(vs, 1).activation, 0.25 * whole.stage(vs).activation);
   }
   EXPECT_GT(sliced.stage(0, 0).transfer, 2 * sliced.stage(0, 1).transfer);
-  // As many alike are what a number says.
+  // Equal entries of a list equal a number.
   const auto seconds = [](const std::string& splits) {
     return report_of(kModelled, {"schedule={name: seq-1f1b, splits: " + splits + "}"}).iteration;
   };
@@ -464,7 +464,7 @@ TEST(UnequalBatch, IsOrderedAsAsked) {
   const auto seconds = [](const std::string& way) {
     return report_of(kGiven, {"batch.order=" + way}).iteration;
   };
-  // Of four microbatches dynapipe tries every order.
+  // With four microbatches dynapipe tries every order.
   std::vector<int> all{0, 1, 2, 3};
   Case made = prepare_first(read(kGiven));
   const auto given = made.problem.kind_of_unit;
@@ -523,7 +523,7 @@ TEST(UnequalBatch, CountsItsOwnTokens) {
   EXPECT_NEAR(rate->samples_per_second * 8192, tokens / 2, 1e-6);
 }
 
-// As a table program saves it: a byte-order mark, line ends of two characters, a line of words.
+// A file as a table program saves it: a byte-order mark, CRLF line ends, a line of words.
 TEST(UnequalBatch, ReadsAHistogram) {
   const auto drawn = [](const std::string& lines) {
     const auto file = testing::test_folder() / "histogram.csv";

@@ -138,7 +138,7 @@ class Drawing {
   double columns_per_second_ = 1;
 };
 
-// Whether PyTorch's CSV gives the program back, where it has a form for it.
+// True if PyTorch's CSV gives the program back, where it has a form for it.
 bool survives_torch(const Schedule& schedule, const Program& program) {
   std::ostringstream csv;
   try {

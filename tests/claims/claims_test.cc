@@ -166,13 +166,13 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
   void expect_all(const Problem& problem) const {
     SCOPED_TRACE(describe(problem));
     if (!accepts(problem)) return;
-    // What nothing is claimed of is planned by ComeFromAPlanThatCanBeExecutedAndIsTheSameEveryTime.
+    // ComeFromAPlanThatCanBeExecutedAndIsTheSameEveryTime plans the problems without claims.
     const auto& [bubble, peak] = schedule().claims;
     if (!bubble.holds(problem) && !peak.holds(problem)) return;
     expect_claims(problem, evaluate(schedule().plan(problem), problem));
   }
 
-  // Whether the claim covers the grid that every schedule has to cover.
+  // Expects the claim to cover the grid that every schedule has to cover.
   template <class Claim>
   void expect_coverage(const Claim& claim) const {
     if (!claim.is_made()) return;

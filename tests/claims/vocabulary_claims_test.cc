@@ -26,7 +26,7 @@ void PrintTo(const Case& of, std::ostream* out) {
 constexpr Times kEqualTimes{1, 1, 1, 0};
 constexpr Times kUnequalTimes{10, 12, 8, 0};
 
-// Whether the vocabulary's passes and collectives take time.
+// The vocabulary's passes and collectives take no time, or some.
 enum class Vocabulary { kFree, kCosts };
 
 Problem make(const Case& of, int p, int m, const Times& times, Vocabulary vocabulary,

@@ -30,7 +30,7 @@ Problem recosted(testing::Random& random, const Problem& problem) {
   return other;
 }
 
-// What a timeline says of its passes, read off task by task.
+// Sums of a timeline's passes, task by task.
 RunTimes summed(const TaskGraph& graph, const Timeline& timeline) {
   RunTimes times(graph.devices());
   for (TaskId task = 0; task < graph.size(); ++task) {
@@ -113,7 +113,7 @@ void expect_single_runs(testing::Random& random, const std::shared_ptr<const Pro
   expect_jittered_runs(graphs.front(), lanes);
 }
 
-// What is run without a graph is what its graph comes to.
+// A run without a graph gives the times of a run of its graph.
 void expect_as_with_graph(const std::shared_ptr<const Program>& program, const Problem& problem,
                           const std::vector<std::vector<int>>& ranks,
                           const BuildOptions& options = {}) {

@@ -111,7 +111,7 @@ TEST_P(BothGpuModels, EqualReplayWhereNoMessagesMeet) {
   }
 }
 
-// What is replayed because nothing meets in it has SimGrid's own bits; what meets is SimGrid's.
+// A timeline without shared links is replayed and has SimGrid's own bits; others are SimGrid's.
 TEST_P(BothGpuModels, HaveTheBitsOfSimGridWhereTheyReplay) {
   int shared = 0;
   int alone = 0;

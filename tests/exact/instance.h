@@ -61,7 +61,7 @@ inline Instance read_instance(const nlohmann::json& data) {
   return instance;
 }
 
-// As a whole number where it is one, so that the file reads well.
+// A whole number stays whole, so that the file reads well.
 inline nlohmann::json number(double value) {
   if (value == std::round(value)) return static_cast<long>(value);
   return value;

@@ -44,7 +44,7 @@ struct Outcome {
   bool proven = false;
 };
 
-// What the solver says is believed only if the program bears it out.
+// The program must bear out the solver's answer.
 void check(const Outcome& outcome, const Problem& problem, double cost) {
   const Evaluation result = evaluate(outcome.program, problem);
   if (std::abs(outcome.cost - cost) > 0.01) {

@@ -129,7 +129,7 @@ TEST(Evaluate, ChargesABlockOfTwoStagesWithTheCostsOfBoth) {
   EXPECT_EQ(block_seconds(large, large), Seconds(153));
   EXPECT_DOUBLE_EQ(block_seconds(small, large)->value(), 0.8 * 40 + 0.9 * 120);
   EXPECT_DOUBLE_EQ(block_seconds(large, small)->value(), 0.9 * 50 + 0.8 * 40);
-  // What hides all of F hides no part of another stage's longer BW.
+  // A block that hides all of F hides no part of another stage's longer BW.
   const StageCost hides = stage(10, 10, 10, 20);
   const StageCost long_one = stage(30, 30, 30, 60);
   EXPECT_EQ(block_seconds(hides, long_one), Seconds(60));
@@ -174,7 +174,7 @@ TEST(Evaluate, ChargesABlockWithPartOfABackwardByTheShareOfTheWhole) {
   problem.stages[0].weight_stash = Bytes(4);
   const Evaluation result = evaluate(program, problem);
   EXPECT_EQ(result.makespan, Seconds(90)) << "one device, blocks as long as their passes";
-  // What B leaves counts until the block with its W has ended: 10 and 10, then 4, 10 and 10.
+  // Bytes that B leaves count until the block with its W has ended: 10 and 10, then 4, 10 and 10.
   EXPECT_EQ(result.devices[0].peak_activation, Bytes(24));
   EXPECT_EQ(result.devices[0].peak_in_flight, 3);
 }

@@ -78,7 +78,7 @@ TEST_F(Faults, LeaveOutputsWholeOrAsTheyWere) {
       const std::string what = fmt::format("{} {} of {}: ", call, number, all);
       const std::string now = read("a.json");
       EXPECT_TRUE(now == "old" || now == whole) << what << now.substr(0, 100);
-      // What is read of the machine, such as its number of cores, may also not be known.
+      // Facts of the machine, such as its number of cores, may also be unknown.
       if (outcome.code == 0 && call == std::string("open")) {
         EXPECT_EQ(now, whole) << what;
         continue;

@@ -47,7 +47,7 @@ __attribute__((destructor)) void write_count() {
   std::fclose(file);
 }
 
-// Of the program itself, not of processes that it has forked.
+// Fails in the program itself, not in processes that it has forked.
 bool fails(const char* call) {
   if (std::strcmp(call, fault.call) != 0 || ::getpid() != fault.process) return false;
   const long number = ++calls;

@@ -190,10 +190,10 @@ Case draw_case(std::uint64_t seed) {
   return made;
 }
 
-// What a flow goes over: a resource of models/cluster.h, or a part of the way to the host.
+// A resource of a flow: one of models/cluster.h, or a part of the way to the host.
 using Resource = std::pair<std::string, int>;
 
-// Of a device: its port, and the link of its switch, in one direction.
+// A device's way to the host: its port, and the link of its switch, in one direction.
 std::vector<Resource> way_to_host(const Case& of, std::uint32_t device, bool out, bool link) {
   const TaskGraph& graph = *of.graph;
   const PipelineInstance& pipeline = graph.pipelines().front();

@@ -80,7 +80,7 @@ struct Sizes {
   int least_devices, most_devices;
   int least_passes, most_passes;  // of a kind
 };
-// As ProblemSize, schedules/order_within.h.
+// The sizes of ProblemSize, schedules/order_within.h.
 constexpr Sizes kSmall{2, 10, 4, 300};
 constexpr Sizes kMiddling{9, 16, 301, 600};
 constexpr Sizes kLarge{13, 16, 601, 1024};
@@ -124,7 +124,7 @@ Seconds time_within(const Schedule& schedule, Problem problem, double of_1f1b) {
   return time_of(evaluate(schedule.plan(for_planning(problem)), problem), problem.objective);
 }
 
-// Of the orders that take no limit, the least of those that keep it; nothing where none does.
+// The least time of orders without a limit that keep this one; nothing where none does.
 std::optional<Seconds> least_of_others(const Problem& problem, bool vee, double of_1f1b) {
   const Bytes limit = std::max(1.0, of_1f1b * problem.shape.devices) * problem.device_activation();
   std::optional<Seconds> least;

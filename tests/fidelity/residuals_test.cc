@@ -1,4 +1,4 @@
-// What bands and plans rest on is what the simulator makes of the measured runs now.
+// The residuals behind bands and plans are the simulator's present errors on the measured runs.
 #include <gtest/gtest.h>
 
 #include "tests/folder.h"

@@ -13,7 +13,7 @@ const Register kPlan{{"plan_options", Form::kText, [](const std::string& text) {
                         std::vector<std::string> words{"pipesim"};
                         std::istringstream in(text);
                         for (std::string word; in >> word;) {
-                          // What --help prints is for people.
+                          // --help prints for people only.
                           if (!word.starts_with("-h") && !word.starts_with("--h")) {
                             words.push_back(word);
                           }

@@ -1,4 +1,4 @@
-// What a report is made of beside scenarios.
+// Inputs of a report beside scenarios.
 #include <string>
 
 #include "sim/core/data_folder.h"

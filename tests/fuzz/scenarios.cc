@@ -11,7 +11,7 @@
 namespace pipesim::fuzz {
 namespace {
 
-// What was accepted must also become a program; large ones take time, not correctness.
+// An accepted scenario must also become a program; large ones take time, not correctness.
 void plan(const Scenario& scenario) {
   constexpr long kMostPasses = 4096;
   for (const ScheduleChoice& choice : scenario.schedules) {

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a device does, in order.
+// A device's steps, in order.
 struct Steps {
   std::vector<int> before_forward, before_backward;  // by microbatch: steps until then
   std::vector<int> before_op;                        // of each step: passes until then

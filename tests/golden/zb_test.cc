@@ -50,8 +50,8 @@ TEST(ZeroBubbleAutomatic, KeepsEveryLimitThatOneMicrobatchKeeps) {
   }
 }
 
-// As transformers whose W keeps the inputs and gradients of every matmul. zb-1p and zb-2p may hold
-// p and 2p microbatches and what one B acquires.
+// Stages like transformers whose W keeps the inputs and gradients of every matmul. zb-1p and zb-2p
+// may hold p and 2p microbatches and the bytes that one B acquires.
 TEST(ZeroBubbleAutomatic, KeepsEveryLimitWhereWNeedsMoreThanFAcquired) {
   testing::Random random(6);
   const auto peak = [](const char* name, const Problem& problem) {

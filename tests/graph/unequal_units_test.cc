@@ -69,7 +69,7 @@ class Play {
  private:
   using Key = std::tuple<bool, int, std::uint32_t>;  // backward, stage, unit
 
-  // Whether all is there that the pass waits for, which is at `arrival_`.
+  // True if all inputs of the pass have come; the last at `arrival_`.
   bool ready(int device, const Pass& pass) {
     arrival_ = 0;
     if (pass.kind == PassKind::kFB) {
@@ -230,7 +230,7 @@ TEST(UnequalUnits, WithFactorsOfOneAreTheProblemThatWasThere) {
     const auto program = std::make_shared<const Program>(drawn.program);
     const TaskGraph before = build_task_graph(program, drawn.problem);
     const Timeline replayed = make_replay_engine()->run(before, {}, {});
-    // Of one kind, and of as many kinds as units.
+    // Units of one kind, and of as many kinds as units.
     Problem equal = drawn.problem;
     set_kinds(equal, {{1, equal.stages}}, std::vector<std::uint32_t>(equal.shape.units(), 0));
     EXPECT_TRUE(equal.kinds.empty());
@@ -245,7 +245,7 @@ TEST(UnequalUnits, WithFactorsOfOneAreTheProblemThatWasThere) {
   }
 }
 
-// Of a permutation flow shop whose machines are equal: the sum, and the largest on every other one.
+// A permutation flow shop of equal machines takes the sum, and the largest on every other machine.
 TEST(UnequalUnits, FillGPipeAsAFlowShop) {
   const Schedule& gpipe = *find_schedule("gpipe");
   Random random(14);

@@ -45,7 +45,7 @@ class Arguments {
                    .root()
                    .node()) {}
 
-  // What a parser would say of these flags; empty when it takes them.
+  // A parser's message for these flags; empty when it takes them.
   [[nodiscard]] std::string refusal(const Values& values) const {
     for (const auto& [flag, value] : values) {
       if (std::string fault = fault_of(flag, value); !fault.empty()) return fault;
@@ -71,7 +71,7 @@ class Arguments {
     const YAML::Node row = table_["arguments"][flag];
     if (!row) return "does not know " + flag;
     const auto type = row["type"].as<std::string>();
-    // Of a list every word has the type.
+    // In a list every word has the type.
     std::vector<std::string> words{value};
     if (row["nargs"]) boost::split(words, value, boost::is_any_of(" "));
     const bool fits = std::ranges::all_of(words, [&](const std::string& word) {

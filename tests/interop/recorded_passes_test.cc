@@ -356,7 +356,7 @@ TEST(RecordedPasses, OfProfilersTakeTheWholeName) {
   EXPECT_EQ(named("af12", "f{microbatch}"), "none");
 }
 
-// What a scenario reads is what was measured, and any schedule runs from it.
+// A scenario reads the measured times, and any schedule runs from it.
 TEST(RecordedPasses, MakeAScenarioForAnySchedule) {
   const Folder folder("scenario");
   write_primus(folder, plan("1f1b", 4, 1, 8), false);

@@ -47,7 +47,7 @@ TEST(TorchCsv, ReadsOverlappedBlocksIdleSlotsAndQuotes) {
   EXPECT_EQ(program.text(0, program.passes(0)[2]), "0F1&1BW0");
 }
 
-// As schedules.py of PyTorch dumps a schedule by default (format compute_comms).
+// The dump that PyTorch's schedules.py makes by default (format compute_comms).
 TEST(TorchCsv, ReadsMessagesAndSkipsWhatPyTorchDerives) {
   const Program plain = read_torch_csv("s.csv", "0F0,0B0\n1F0,1B0\n");
   const Program dumped = read_torch_csv("s.csv",

@@ -57,7 +57,7 @@ std::vector<std::vector<std::vector<Cell>>> actions_of(const std::string& csv) {
   return ranks;
 }
 
-// What PyTorch says of a CSV when it loads it, written again from its rules, on the text alone.
+// PyTorch's message for a CSV that it loads, written again from its rules, on the text alone.
 std::string torch_says(const std::string& csv, int microbatches) {
   const auto ranks = actions_of(csv);
   std::map<int, Rank> rank_of;

@@ -1,4 +1,4 @@
-// What a plan's points are held against.
+// Limits for a plan's points.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a plan says of its first places.
+// The text about a plan's first places.
 #include <gtest/gtest.h>
 
 #include "sim/layouts/report.h"

@@ -254,7 +254,7 @@ TEST(Plan, SaysWhichDivisionsAnOddBatchLeavesOut) {
   plan.question.global_batch = 66;
   plan.question.axes.schedules = {"1f1b"};
   plan.result = pipesim::plan(plan.question, {});
-  // Of 1, 2, 4, 8 and 16 data ranks two divide 66.
+  // Two of the data ranks 1, 2, 4, 8 and 16 divide 66.
   EXPECT_EQ(plan.result.divisions.all, 5U);
   EXPECT_EQ(plan.result.divisions.uneven, 3U);
   EXPECT_NE(plan_table({&plan, 1}, {})
@@ -309,7 +309,7 @@ TEST(Plan, MayTakeARunWithoutOffloadAsABound) {
   EXPECT_GT(runs, 10U);
 }
 
-// Of schedules that copy by themselves it is their order with activations that stay.
+// Schedules that copy by themselves run in the same order with activations that stay.
 TEST(Plan, MayTakeARunWithoutTheCopiesOfAScheduleAsABound) {
   ClusterPlan plan = small("80 GiB");
   plan.question.axes.schedules = {"po-f", "po-h"};

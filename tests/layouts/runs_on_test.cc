@@ -1,4 +1,4 @@
-// What frameworks run of a plan, and what its layouts are held against.
+// Frameworks for a plan's layouts, and the layouts that plans are compared with.
 #include "sim/layouts/runs_on.h"
 
 #include <algorithm>
@@ -166,7 +166,7 @@ TEST(WhatIf, MoreOfAnythingIsNeverSlowerAndLessNeverFaster) {
   plan.result = pipesim::plan(plan.question, {.best = 1});
   ASSERT_EQ(plan.result.best.size(), 1U);
   plan.what_ifs = plan_what_ifs(plan.question, {});
-  // Of 16 GPUs in nodes of 8 only 1.5 and 2 times make whole nodes.
+  // With 16 GPUs in nodes of 8, only 1.5 and 2 times make whole nodes.
   ASSERT_EQ(plan.what_ifs.size(), 3 * kWhatIfFactors.size() + 2);
   const Seconds now = plan.result.best.front().iteration;
   const PlanWhatIf* before = nullptr;

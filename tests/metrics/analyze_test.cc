@@ -204,7 +204,7 @@ TEST(Analyze, FindsThePeriodOfOneIterationInManyUnderAllReduce) {
   EXPECT_NEAR(many.bubble_rate, one.bubble_rate, 1e-12);
 }
 
-// What makes zero bubble zero: without a barrier the ramps of neighbouring iterations overlap.
+// Zero bubble needs no barrier: the ramps of neighbouring iterations then overlap.
 TEST(Analyze, OverlapsRampsUnderPostValidation) {
   const Case of("zb-h2", 4, 8, cost(1, 1, 1));
   BuildOptions options;

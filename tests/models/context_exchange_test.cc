@@ -1,4 +1,4 @@
-// What context ranks exchange for attention, kind by kind, counted by hand.
+// Bytes that context ranks exchange for attention, kind by kind, counted by hand.
 #include <gtest/gtest.h>
 #include <vector>
 

@@ -68,7 +68,7 @@ TEST(OptimizerStates, MoveTheirBytesInAStep) {
   EXPECT_EQ(moved(bf16_moments(), true), 34);
   // Gradients of 2 bytes are read by Adam and the norm, and clipped: 8 in place of 16.
   EXPECT_EQ(moved({.reads_16_bit_gradients = true}, false), 34);
-  // What the weight lacks is read and written, and the weight too.
+  // The remainder is read and written, and the weight too.
   EXPECT_EQ(moved({.main_params = 2, .remainders = true}, true), 40);
 }
 
@@ -188,7 +188,7 @@ TEST(OffloadedModules, LeaveTheirInputs) {
   EXPECT_EQ(layer_memory(model, LayerKind::kMoe, every).offloaded, sum);
   EXPECT_EQ(layer_memory(model, LayerKind::kDense, every).offloaded,
             sum - Bytes(tokens * (2.0 * 8 * 7168 + 2.0 * 8 * 2 * 2048)));
-  // What is made again is not kept, and of a layer that runs again nothing is.
+  // A recomputed part is not kept; a layer that runs again keeps nothing.
   every.recompute = RecomputeModule::kLayerNorm;
   EXPECT_EQ(layer_memory(model, LayerKind::kMoe, every).offloaded, sum - Bytes(tokens * 2 * 7168));
   every.recompute = RecomputeGranularity::kFull;

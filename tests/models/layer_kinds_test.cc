@@ -125,7 +125,7 @@ TEST(Window, TakesTheScoresOfItsTokens) {
   EXPECT_DOUBLE_EQ(share(100000, true), 1);
   // 3000, 3000 and what is left, 2192.
   EXPECT_DOUBLE_EQ(share(3000, true), (2 * 3000.0 * 3000 + 2192.0 * 2192) / (8192.0 * 8192));
-  // Of the model's other layers nothing changes, nor of what all layers keep.
+  // Nothing changes for the model's other layers, nor for bytes that all layers keep.
   EXPECT_DOUBLE_EQ(attention_flops(windowed(1024, false), LayerKind::kDense, PassKind::kF, context),
                    all);
   EXPECT_DOUBLE_EQ(kept(windowed(1024, false), LayerKind::kWindowDense, context),
@@ -307,7 +307,7 @@ TEST(NodeLimitedRouting, SendsATokenToFewerNodes) {
   model.experts->groups = 8;
   model.experts->groups_per_token = 4;
   const Seconds limited = collective_seconds(wires, sent(), eight_nodes);
-  // Of 8 experts on 8 nodes 5.25 are distinct in the mean, on 4 of them 3.6; 7 of 8 are elsewhere.
+  // 8 experts are on 5.25 of 8 nodes in the mean, on 3.6 of 4; 7 of 8 are elsewhere.
   const double distinct = 8 * (1 - std::pow(7.0 / 8, 8));
   const double fewer = 4 * (1 - std::pow(3.0 / 4, 8));
   EXPECT_NEAR(limited / free, fewer / distinct, 1e-9);

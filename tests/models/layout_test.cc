@@ -45,7 +45,7 @@ TEST(Layout, CountsTheEndsAsLayersWhereAsked) {
   EXPECT_EQ(layout.stages.front().layers, 2);
   EXPECT_EQ(layout.stages[7].layers, 3);
   EXPECT_EQ(layout.stages.back().layers, 2);
-  // As many stages as layers and ends: the ends stand alone.
+  // With as many stages as layers and ends, the ends are alone.
   const Layout fine = even_layout(kModel, Placement::vee(24), ends);
   EXPECT_EQ(fine.stages.front().layers, 0);
   EXPECT_EQ(fine.stages[1].layers, 1);
@@ -239,7 +239,7 @@ TEST(Layout, StagesHoldTheSameKindsWhereTheirLayersDo) {
   EXPECT_FALSE(same({.first = 3, .layers = 4}, {.first = 3, .layers = 4, .mtp = 1}));
   EXPECT_FALSE(same({.first = 3, .layers = 4}, {.first = 3, .layers = 4, .output = true}));
   EXPECT_FALSE(same({.first = 0, .layers = 2}, {.first = 0, .layers = 2, .embedding = true}));
-  // As many of each kind in another order are not the same: pairs of passes differ.
+  // Stages with the same kinds in another order differ, since pairs of passes do.
   model.experts.reset();
   model.layer_pattern = "WG";
   EXPECT_TRUE(same({.first = 2, .layers = 2}, {.first = 4, .layers = 2}));

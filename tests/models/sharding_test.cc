@@ -49,7 +49,7 @@ TEST(Sharding, StrategiesAreReadBackFromWhatTheyDivide) {
   }
 }
 
-// Of four layers, embedding and output the embedding (with positions) and the output are largest.
+// The embedding (with positions) and the output are the largest, beside four layers.
 TEST(Sharding, HoldsTheTwoLargestLayersWholeWhileTheyRun) {
   Transformer model = gpt(4, 512, 8, 1024);
   model.vocab_size = 51200;
@@ -265,7 +265,7 @@ TEST_F(ExposedSharding, OfAFusedBackwardSharesItsComputeBetweenBoth) {
   EXPECT_NEAR((fused.backward_input + fused.backward_weight).value(), 15 + 1.5 + 4 + 0.9 + 9,
               1e-12);
   EXPECT_NEAR(fused.backward_input.value(), 15 + 2 * 1.5, 1e-12);
-  // What runs again hides more: 30 s.
+  // A pass that runs again hides more: 30 s.
   const StageSharding again = of(15, 9, {.devices = 4, .recomputed = true});
   EXPECT_NEAR((again.backward_input + again.backward_weight).value(), 15 + 1.5 + 2.4 + 0.9 + 9,
               1e-12);

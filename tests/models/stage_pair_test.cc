@@ -59,8 +59,8 @@ TEST(StagePair, StandsBetweenTheLongerPassAndBoth) {
   EXPECT_LT(block, forward(passes) + backward(passes));
 }
 
-// Of an exchange so quick that each part of it is over before the compute beside it, only the share
-// of the multiprocessors that it held is left.
+// A quick exchange is over before the compute beside each part. It then costs only the share of the
+// multiprocessors that it held.
 TEST(StagePair, LeavesOfAShortExchangeWhatItTakesFromCompute) {
   const Priced priced(8, 1e13);
   const StagePasses passes = priced.passes(kTwo);

@@ -103,7 +103,7 @@ TEST(ListSchedule, KeepsEveryLimitThatOneMicrobatchKeeps) {
   }
 }
 
-// What the rule sees as ready is ready: executed, no pass starts later than it was planned.
+// A pass that the rule sees as ready is ready: executed, no pass starts later than planned.
 TEST(ListSchedule, FollowsTheTimesThatEvaluationFinds) {
   testing::Random random(3);
   for (int each = 0; each < 100; ++each) {

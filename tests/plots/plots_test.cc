@@ -89,7 +89,7 @@ TEST_F(Figures, ParetoCountsAllMemoryWhereAGpuIsKnown) {
   expect_texts(svg("pareto all.csv"), {"1f1b", "v-half", "peak memory (GiB)"});
 }
 
-// Of many points those of the frontier are named.
+// Among many points, those of the frontier are named.
 TEST_F(Figures, ParetoNamesTheFrontier) {
   std::string rows = "point,schedule,peak_activation_bytes,mfu\n";
   for (int i = 0; i < 20; ++i) {
@@ -177,7 +177,7 @@ TEST_F(Figures, PanelsAreCalledAsTheirSettingNotAsAFile) {
   EXPECT_EQ(figure.find("measured.yaml"), std::string::npos);
 }
 
-// Of three schedules on the frontier under a, one leaves it, one comes in its place, one stays.
+// One of three schedules on the frontier under a leaves it, one comes in its place, one stays.
 TEST_F(Figures, ParetoSaysHowTheFrontierMoves) {
   write("results.csv",
         "point,engine,schedule,peak_activation_bytes,mfu\n"
@@ -211,7 +211,7 @@ TEST_F(Figures, HeatMapsWriteEveryValue) {
   expect_texts(svg("heatmap k.json --where 'table=Figure 1'"), {"published", "1.70", "0.49"});
 }
 
-// What does not fit has its number on a hatch, what was refused a cross, what was not swept a dash.
+// A cell that does not fit has its number on a hatch, a refused one a cross, an unswept one a dash.
 TEST_F(Figures, HeatMapsTellWhatDoesNotFitFromWhatIsMissing) {
   write("results.csv",
         "point,parallel.p,batch.m,schedule,mfu,fits\n"
@@ -246,7 +246,7 @@ TEST_F(Figures, HeatMapsHaveAPanelPerScheduleWhateverIsRecomputed) {
     }
   }
   write("results.csv", table);
-  // Of a point that cannot be read the bare name is known.
+  // A point that cannot be read is known by its bare name.
   write("failed.csv",
         "point,recompute.granularity,batch.m,schedule,recompute,reason\n9,fulll,8,zb,,unknown\n");
   const std::string figure =
@@ -370,7 +370,7 @@ TEST_F(Plot, SaysHowToGetMatplotlibWhereNoInterpreterHasIt) {
   EXPECT_EQ(files(), 0U);
 }
 
-// What a sweep of such a file starts from is a scenario that runs.
+// A sweep of such a file starts from a scenario that runs.
 TEST_F(Plot, ScenariosOfPapersRun) {
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(PIPESIM_SOURCE_DIR) + "/scenarios/paper")) {

@@ -101,7 +101,7 @@ std::vector<Outcome> all_splits(const Scenario& scenario) {
   return outcomes;
 }
 
-// Of limits from that of the least split to that of all, those within which a faster one is missed.
+// Limits, from the least split's to that of all, within which a faster split is missed.
 int missed(const std::vector<std::string>& overrides) {
   const auto all = all_splits(read(overrides));
   int count = 0;
@@ -155,7 +155,7 @@ constexpr Drawn kFixedOrders[] = {
 constexpr Drawn kPlanned[] = {
     {"zb-1p", 4, 6}, {"v-half", 3, 4}, {"zb-v", 3, 4}, {"{name: best, memory_limit: 0.75}", 2, 5}};
 
-// Of any model, shape and schedule, with stages of unequal seconds.
+// A random model, shape and schedule, with stages of unequal seconds.
 std::vector<std::string> drawn_scenario(std::mt19937& random, std::span<const Drawn> schedules) {
   const Drawn& of = schedules[random() % schedules.size()];
   const int devices = 2 + static_cast<int>(random() % (of.most_devices - 1));
@@ -309,7 +309,7 @@ TEST(BalanceAuto, TakesDescribedStreams) {
   EXPECT_LE(described.iteration, outcome_of(read({"schedule=pipedream"})).iteration);
 }
 
-// What orders by seconds and bytes may miss a faster split, but what is found fits.
+// Orders by seconds and bytes may miss a faster split, but the split found fits.
 TEST(BalanceAuto, FitsWhereTheOrderFollowsTheSplitToo) {
   for (const char* schedule : testing::some<const char*>({"schedule=zb-v", "schedule=v-half"})) {
     const std::string layers = "model.num_layers=24";

@@ -83,7 +83,7 @@ TEST(ScenarioOffload, CopiesTheAskedShareOfEachActivation) {
                    0.006 / 4);
   EXPECT_EQ(prepared(kGiven, {"offload.ratio=0.25"}).label,
             "1f1b (offload, 25% of each activation)");
-  // Of all activations copies of a share fit where those of the whole do not.
+  // Copies of a share of all activations fit where copies of the whole do not.
   const std::vector<std::string> slow{"offload=true", "cost.copy_out=40 ms", "cost.copy_in=40 ms"};
   std::vector<std::string> share = slow;
   share[0] = "offload.ratio=0.5";

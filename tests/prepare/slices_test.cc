@@ -45,7 +45,7 @@ TEST(OptimalSlices, AreLongestFirstAndFasterThanEqualOnes) {
   }
 }
 
-// Of every way to cut eight parts: stages differ, messages take time, and the order is not
+// Tries every way to cut eight parts: stages differ, messages take time, and the order is not
 // TeraPipe's, which the programme plans for.
 TEST(OptimalSlices, AreWithinTwoPercentOfAnyOthers) {
   const std::string few = "batch.num_microbatches=2";

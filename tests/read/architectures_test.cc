@@ -100,7 +100,7 @@ TEST(Architectures, RefuseAKeyThatMayCostAndNameTheKeyToWrite) {
   EXPECT_NE(refusal("{" + kLlama + ", hidden_act: tangent}").find("is not known; valid"),
             std::string::npos)
       << refusal("{" + kLlama + ", hidden_act: tangent}");
-  // What the scenario says in its place is no longer the file's.
+  // A scenario's own value replaces the file's.
   const YamlSource source("config.json", "{" + kLlama + ", window_of_heads: 512}");
   const std::vector<std::string> stated{"attention_window"};
   EXPECT_NO_THROW((void)read_hf_config(source.root(), "x", stated));

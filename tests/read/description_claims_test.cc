@@ -1,4 +1,4 @@
-// What follows from a described block by itself, against simulations of its schedule.
+// Figures of a described block, against simulations of its schedule.
 #include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ Problem problem_for(const Schedule& schedule, const Shape& shape) {
   return testing::make_problem(shape, schedule.place(shape.devices, shape.chunks));
 }
 
-// What is wrong with a description, for 4 devices and 8 microbatches, without its folder.
+// A description's error, for 4 devices and 8 microbatches, without its folder.
 std::string error_of(const std::string& text, int devices = 4, int chunks = 1) {
   try {
     const auto schedule = described(text);
@@ -153,7 +153,7 @@ TEST(Description, OfTwoCopiesRunsBothDirections) {
   EXPECT_EQ(program.text(3, program.passes(3)[2]), "4F4");
 }
 
-// Of D devices and 2f pipelines D/f - 2 equal passes (Chimera, Table 2).
+// D devices and 2f pipelines lose D/f - 2 equal passes (Chimera, Table 2).
 TEST(Description, OfFourPipelinesHasHalfTheBubbleOfTwo) {
   for (const auto& [name, pipelines] : {std::pair{"chimera", 2}, {"chimera-4", 4}}) {
     const auto schedule = example(name);

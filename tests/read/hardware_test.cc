@@ -105,8 +105,8 @@ TEST(HardwareCatalog, MeetsTheBestPublishedMatmuls) {
   // ml-engineering, maximum achievable matmul (another stack than the fitted curves').
   expect_within(0.06, 271.2, tflops("a100-sxm-80gb", 1024, 10240, 5120), "A100");
   expect_within(0.06, 794.5, tflops("h100-sxm", 2048, 2048, 13312), "H100");
-  // Where no shape is published: the best of shapes up to 20480, as that search goes.
-  // Of a layer's three matmuls two add up without fast accumulation, 1.15 times as long.
+  // Where no shape is published: the best of shapes up to 20480, as that search goes. Two of a
+  // layer's three matmuls add up without fast accumulation, 1.15 times as long.
   const double fp8 = 3 / (1 + 2 * 1.15);
   expect_within(0.10, 1402.6 * fp8, best_tflops("h100-sxm", Precision::kFp8), "H100 fp8");
   expect_within(0.10, 1453.4 * fp8, best_tflops("h200-sxm", Precision::kFp8), "H200 fp8");
@@ -194,7 +194,7 @@ double microseconds(const Interconnect& on, CollectiveKind kind, int ranks, doub
   return collective_seconds(on, {.kind = kind, .bytes = Bytes(bytes)}, {ranks, 8}).value() * 1e6;
 }
 
-// As measured, with nothing computed beside.
+// Bandwidth as measured, with nothing computed beside.
 Interconnect alone(const std::string& name) {
   Interconnect interconnect = gpu(name).interconnect;
   interconnect.sustained = 1;
@@ -564,7 +564,7 @@ TEST(ChangedGpu, KeepsItsNameAndWhatIsNotSaid) {
   EXPECT_EQ(restated.gpu.memory, before.gpu.memory);
   EXPECT_EQ(restated.gpu.peak, before.gpu.peak);
   EXPECT_EQ(restated.gpu.memory_bandwidth, before.gpu.memory_bandwidth);
-  // Of another GPU of the catalogue too.
+  // Another GPU of the catalogue can be restated too.
   EXPECT_EQ(read("{name: dgx-h100, gpu: {name: h200-sxm, memory: 100 GB}}").hardware->gpu.memory,
             Bytes(100e9));
   EXPECT_NE(refusal("{name: dgx-h100, gpu: {peak: {fp4: 1 PFLOP/s}}}").find("h100-sxm has no fp4"),
@@ -608,7 +608,7 @@ TEST(FatTree, SlowsWhatGoesAboveItsLeaves) {
   EXPECT_EQ(seconds(four, kAllToAll, 4), seconds(full, kAllToAll, 4));
   EXPECT_EQ(seconds(four, kAllReduce, 16), seconds(full, kAllReduce, 16));
   EXPECT_EQ(seconds(rails, kAllToAll, 16), seconds(full, kAllToAll, 16));
-  // Of 15 other nodes 12 are above: 4 x 12 / 15.
+  // 12 of 15 other nodes are above: 4 x 12 / 15.
   EXPECT_NEAR(seconds(four, kAllToAll, 16) / seconds(full, kAllToAll, 16), 3.2, 0.01);
   EXPECT_NE(refusal("{name: dgx-h100, network: {leaf_ports: 4}}").find("without oversubscription"),
             std::string::npos);

@@ -51,7 +51,7 @@ std::string hf_refusal(const std::string& text) {
 }
 
 TEST(Catalogue, HasThePublishedTotalsOfEveryPublicModel) {
-  // Of the published weights, MTP modules and scales not counted.
+  // Totals of the published weights, without MTP modules and scales.
   const std::map<std::string, double> totals{
       {"llama2-7b", 6738415616},       {"llama2-13b", 13015864320},
       {"llama2-70b", 68976648192},     {"llama3-8b", 8030261248},

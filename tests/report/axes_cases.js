@@ -1,4 +1,4 @@
-// What a sweep's page computes of axes, for tests/report/axes_test.cc: node axes_cases.js AXES.js
+// Axes as a sweep's page computes them, for tests/report/axes_test.cc: node axes_cases.js AXES.js
 const fs = require('fs');
 const vm = require('vm');
 
@@ -18,6 +18,6 @@ console.log(JSON.stringify({
   units: levelsOf(['10 ms', '2 ms', '1.5 ms', '10 ms', null], 12),
   mixed: levelsOf(['10 ms', '2 s', 'zb-h1', '1f1b'], 2),
   many: levelsOf(drawn, 12),
-  // Of numbers that are drawn each stands alone: without levels they would explain everything.
+  // Drawn numbers are all different: without levels they would explain everything.
   noise: etaSquared(levelsOf(drawn, 12).of, drawn.map(value => value % 2)),
 }));

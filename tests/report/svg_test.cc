@@ -160,7 +160,7 @@ void expect_all_passes(const Answer& answer, const std::string& name) {
   const auto boxes = boxes_of(XmlReader(text).document());
   std::multiset<std::string> drawn;
   for (const Box& box : boxes) drawn.insert(box.pass);
-  // Of iterations that run into each other one is drawn, its microbatches numbered within it.
+  // Where iterations run into each other, one is drawn, its microbatches numbered within it.
   EXPECT_EQ(drawn, passes_of(*make_program(answer.made))) << name;
   EXPECT_EQ(text, svg_of(answer, name)) << name;
 }

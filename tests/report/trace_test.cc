@@ -72,7 +72,7 @@ TEST(TraceFormat, HoldsForTimesBelowANanosecondAndAboveADay) {
   }
 }
 
-// What the checks are worth: each fault is seen.
+// Shows that the checks see each fault.
 TEST(TraceFormat, IsRefusedWhereARuleIsBroken) {
   const std::string good = trace_of("schedule: 1f1b\n" + kShape + cost());
   const auto broken = [&good](const std::string& from, const std::string& to) {

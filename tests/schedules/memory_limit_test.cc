@@ -1,5 +1,5 @@
-// What `best` makes of a memory limit: never slower than the fixed orders that fit, nor than within
-// a lower limit of the ladder (sim/planning/memory_ladder.h). Cost is the longest span of a device.
+// `best` within a memory limit: never slower than the fixed orders that fit, nor than within a
+// lower limit of the ladder (sim/planning/memory_ladder.h). Cost is the longest span of a device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <initializer_list>
@@ -40,7 +40,7 @@ Evaluation run_best(std::string_view placement, const Problem& problem) {
   return evaluate(find_schedule("best", placement)->plan(problem), problem);
 }
 
-// Of limits from one microbatch to four times p: the ladder's with `parts` per p microbatches.
+// Tries limits from one microbatch to four times p: the ladder's with `parts` per p microbatches.
 // Costs are the same up to `slack`.
 void check(const char* placement, const Problem& shape, int parts, double slack,
            std::initializer_list<const char*> made) {
@@ -144,7 +144,7 @@ TEST(MemoryLimit, OfBestLinearMakesNoMakespanLongerWithoutMessagesThanWithShortO
   EXPECT_LE(without, run_best("linear", problem).makespan);
 }
 
-// Of the hand-made orders ZB-H1 is the better here: the heuristic's own took 52 s.
+// ZB-H1 is the better hand-made order here: the heuristic's own took 52 s.
 TEST(MemoryLimit, OfOnePipelineIsEnoughForHandMadeZbH1) {
   Problem problem = testing::make_problem({4, 1, 4, 1});
   const double seconds[4][3] = {{5, 2, 4}, {3, 2, 4}, {2, 2, 4}, {2, 3, 2}};

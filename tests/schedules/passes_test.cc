@@ -1,4 +1,4 @@
-// What a record says of its passes before anything is planned.
+// A record's passes, known before anything is planned.
 #include <gtest/gtest.h>
 
 #include "sim/planning/schedule.h"

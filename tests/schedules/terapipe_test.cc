@@ -27,7 +27,7 @@ Evaluation result_of(const char* schedule, const Problem& problem) {
   return evaluate(find_schedule(schedule)->plan(problem), problem);
 }
 
-// Of F and of B, `share` is attention, of which slice k of n takes (2k+1)/n of an even part.
+// Attention is `share` of F and of B; slice k of n takes (2k+1)/n of an even part of it.
 Problem causal(const Shape& shape, double share, const testing::Times& times = kTimes) {
   Problem problem = testing::make_problem(shape, times);
   std::vector<UnitKind> kinds;

@@ -96,7 +96,7 @@ TEST(ExcludedBound, IsNearProvenOptima) {
   EXPECT_GT(excluded.within, plain.within);
 }
 
-// Of each pipeline the least of three optima: from costs of devices search has to choose the
+// Each pipeline reaches the least of three optima: from costs of devices, search has to choose the
 // placement too.
 TEST(Search, ReachesTheLeastOfThreePlacementsOptima) {
   std::map<std::string, std::vector<nlohmann::json>> pipelines;
@@ -128,8 +128,8 @@ TEST(Search, ReachesTheLeastOfThreePlacementsOptima) {
   EXPECT_EQ(bounded, all);
 }
 
-// What is sought over all families is no worse than over some of them, with offload and
-// recomputation or without.
+// The best over all families is no worse than over some of them, with offload and recomputation or
+// without.
 TEST(Search, OverEverythingIsNeverWorseThanOverAPart) {
   const std::vector<std::vector<std::string>> parts{{"1f1b", "zb"},
                                                     {"best"},

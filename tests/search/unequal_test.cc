@@ -49,7 +49,7 @@ std::vector<std::vector<Pass>> every_word(int chunks, int microbatches) {
   return words;
 }
 
-// Of all orders that keep the limit, by trying every one.
+// The least time of all orders that keep the limit, by trying every one.
 Seconds least_of_all(const Problem& problem, Bytes limit) {
   const auto words = every_word(problem.shape.chunks, problem.shape.microbatches);
   std::optional<Seconds> least;

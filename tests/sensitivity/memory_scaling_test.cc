@@ -1,4 +1,4 @@
-// What a GPU holds at other parallel sizes.
+// A GPU's bytes at other parallel sizes.
 #include "sim/sensitivity/memory_scaling.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a sweep writes, as others read it.
+// The files of a sweep, as others read them.
 #include "sim/sweep/results.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a sweep file means: its values, points and keys, and the mistakes that it may hold.
+// A sweep file's values, points and keys, and the mistakes that it may hold.
 #include "sim/sweep/sweep.h"
 
 #include <gtest/gtest.h>
@@ -174,7 +174,7 @@ TEST(Sweep, AKeyThatNoSettingUnderstandsIsOneErrorAtItsLine) {
       "s.yaml:8:5: ", "did you mean 'forward'?");
   expect_error(with_section("sweep: {zip: {csot.forward: [1 ms]}}\n"),
                "s.yaml:5:15: ", "did you mean 'cost'?");
-  // What is wrong with a value stands at the value.
+  // An error of a value is located at the value.
   expect_error(with_section("sweep: {grid: {cost.forward: [1, 2]}}\n"), "s.yaml:5:31: ", "no unit");
   std::string misspelt = kSmallSweep;
   misspelt.replace(misspelt.find("1f1b"), 4, "1f1x");

@@ -26,7 +26,7 @@ class Torch : public Command {
       GTEST_SKIP() << "there is no PyTorch (python3-torch)";
     }
   }
-  // As torchrun starts ranks, which Debian's cannot.
+  // Starts ranks like torchrun, which Debian's cannot.
   [[nodiscard]] Outcome ranks(int count, int of_a_node, const std::string& arguments,
                               const std::string& environment = "") const {
     return shell(
@@ -47,7 +47,7 @@ TEST_F(Torch, CalibratesTwoRanksAndFitsWhatTheyMeasured) {
   EXPECT_NE(csv.find("\n# device: cpu core"), std::string::npos) << outcome.output;
   EXPECT_NE(csv.find("\nmatmul_burst,fprop,dtype=bf16 tokens=64 in=128"), std::string::npos);
   EXPECT_NE(csv.find("\nnccl,send_recv,ranks=2 size=1024"), std::string::npos) << outcome.output;
-  // What a library refuses is listed, and does not end the rest.
+  // A refused measurement is listed, and the rest goes on.
   EXPECT_NE(csv.find("# not_measured: nccl/reduce_scatter/ranks=2"), std::string::npos);
   const std::string fit = shell(kFit + "out --gpu cpu-core").output;
   for (const char* curve : {"matmul", "all_reduce", "all_gather", "all_to_all", "send_recv"}) {

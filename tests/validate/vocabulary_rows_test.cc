@@ -54,8 +54,7 @@ TEST(VocabularyRows, TakeMeasuredSharesOfTheVocabulary) {
   EXPECT_THROW((void)compare(rows.replace(rows.find("vocab_out_us"), 5, "votes")), InputError);
 }
 
-// Of a model one factor is fitted; a divided vocabulary then gains what the last stage had too
-// much.
+// One factor is fitted for a model; a divided vocabulary then saves the last stage's extra work.
 TEST(VocabularyRows, FitTheBaselineOfAModelAndPredictTheOtherMethods) {
   const std::string rows = R"(
 table5_1f1b:

@@ -18,7 +18,8 @@ void finish_row(YamlMap& map, std::initializer_list<const char*> facts = {});
 // allowed by name.
 void finish_paper(YamlMap& root, const std::string& paper);
 
-// Those keys that the paper's file has, in its order; none where there is no such file.
+// The facts and tables so allowed that the paper's file has, in its order; none without such a
+// file.
 std::vector<std::string> not_compared(const std::string& folder, const std::string& paper);
 
 // Microbatches of each of `data` ranks. InputError at `batch` where microbatches of that size do

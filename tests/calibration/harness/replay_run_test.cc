@@ -55,7 +55,7 @@ TEST(ReplayRun, TakesWhatItsPassesTakeAlone) {
 // The message of the small model: 2048 x 2048 numbers of 16 bits.
 constexpr double kMessageBytes = 2.0 * 2048 * 2048;
 
-// As simulated, but with messages of that many seconds.
+// Keeps the simulation, but with messages of that many seconds.
 void resend(Result& simulation, double message) {
   const TaskGraph& graph = *simulation.graph;
   std::vector<double> seconds(graph.size());

@@ -294,7 +294,7 @@ TEST(Run, ASmallCardLosesPointsAndSaysSo) {
     return entry.reason.starts_with("cudaMalloc of") || entry.reason.starts_with("a region of");
   });
   EXPECT_GT(refused, 0);
-  // What fits is measured all the same, the sweep at the end included.
+  // Points that fit are measured all the same, the sweep at the end included.
   EXPECT_NE(measured.find("matmul/fprop/dtype=bf16/tokens=2048/in=4096/out=12288"), nullptr);
   EXPECT_EQ(vd::state().allocations, 0u);
 }

@@ -93,7 +93,7 @@ ncclResult_t message(const char* name, const void* buffer, std::size_t count, in
               {sends ? bytes : 0, sends ? 0 : bytes});
 }
 
-// Of a share or a whole; every rank sends and receives `parts` of it.
+// Works on a share or a whole; every rank sends and receives `parts` of it.
 ncclResult_t collective(const char* name, ncclComm_t by, const void* from, std::size_t sent,
                         void* to, std::size_t received, double parts, cudaStream_t stream) {
   vd::require_region("source", from, bytes_of(sent));

@@ -74,7 +74,7 @@ std::vector<pid_t> children_of(pid_t parent) {
 
 bool is_alive(pid_t pid) { return ::kill(pid, 0) == 0; }
 
-// What the store holds, read while no sweep runs; a journal that a killed one left is played back.
+// The store's rows, read while no sweep runs; a journal that a killed one left is played back.
 Stored stored_in(const fs::path& folder) {
   const fs::path path = folder / "results.sqlite";
   Stored stored;
