@@ -37,11 +37,11 @@ class CommandLine {
 std::vector<std::string> one_path_each(const std::string& path,
                                        const std::vector<std::string>& schedules);
 
-// Whether text on standard output is coloured: `always`, `never`, or `auto`, which is where it is a
-// terminal that can and nobody has asked for none (NO_COLOR, no-color.org).
+// True if text on standard output is coloured: `always`, `never`, or `auto`. `auto` colours a
+// terminal that can, unless the environment asks for none (NO_COLOR, no-color.org).
 bool coloured(const std::string& when);
 
-// Whether a stream of the process (1, 2) is a terminal that colours and rewrites (TERM is not
+// True if a stream of the process (1, 2) is a terminal that colours and rewrites (TERM is not
 // dumb).
 bool is_terminal(int stream);
 

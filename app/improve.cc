@@ -71,7 +71,7 @@ std::string gained_text(const Improved& improved) {
   return text;
 }
 
-// What else is given beside the placement.
+// The other givens beside the placement.
 std::string_view of_microbatches(const Improved& improved) {
   return improved.apart.kinds.empty() ? "" : " and these microbatches in their order";
 }
@@ -144,7 +144,7 @@ std::string ended_text(const exact::Proof& proof, int seconds) {
   return "";
 }
 
-// Of the order itself beside what was proven.
+// The reason why the order itself cannot be compared with the proof.
 std::string_view why_not_comparable(const exact::Proof& proof, const Improved& improved) {
   if (improved.peak_before > kRounding * improved.limit) return ", above the limit";
   const bool fused = kRounding * improved.time_before < proof.bound;

@@ -21,14 +21,14 @@ struct OrderArguments {
   std::vector<std::string> inputs, overrides;
 };
 
-// Of a scenario, or a description of a schedule.
+// True for a scenario, or a description of a schedule.
 bool is_yaml(const std::string& argument);
 
 // A name that the scenario has comes with its options there. InputError at the argument.
 Case case_of(const NamedOrder& named, const std::vector<std::string>& overrides,
              const CommandLine& line);
 
-// Of SCENARIO [ORDER], where a second YAML file is a description.
+// The case of SCENARIO [ORDER], where a second YAML file is a description.
 Case only_case_of(const OrderArguments& arguments, const CommandLine& line);
 
 // How unequal microbatches stand in an order, which its CSV does not say; nothing where they stand

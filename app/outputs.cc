@@ -72,7 +72,7 @@ class FileBuffer : public std::streambuf {
   std::array<char, kSize> buffer_{};
 };
 
-// 0, or the number of the error. What `write` throws passes.
+// Returns 0, or the number of the error. Exceptions of `write` pass.
 int fill(int file, const std::function<void(std::ostream&)>& write) {
   const auto buffer = std::make_unique<FileBuffer>(file);
   std::ostream stream(buffer.get());

@@ -58,7 +58,7 @@ void check_once(const std::vector<T>& given, const std::string& option, const Co
   }
 }
 
-// Of `names`, by their numbers.
+// Reads some of `names`, as their numbers.
 template <class Enum, class Names>
 std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names& names,
                              const std::string& option, const CommandLine& line) {
@@ -162,7 +162,7 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   return axes;
 }
 
-// What options say, as scenario keys, in front of those of the settings.
+// Options as scenario keys, in front of those of the settings.
 std::vector<Override> settings_of(const PlanCommand& command, const std::string& cluster,
                                   std::optional<Framework> framework, const CommandLine& line) {
   const std::vector<Override> others = line.overrides(command.settings);
@@ -338,7 +338,7 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
   return plan;
 }
 
-// Values with commas between. What stands behind them is none of them, such as a setting.
+// Values with commas between. The words behind them, such as settings, are not values.
 template <class List>
 Option add_list(Parser& parser, const char* name, List& to, const std::string& help) {
   return parser.add_option(name, to, help).with_commas();

@@ -1,4 +1,4 @@
-// What `pipesim plan` is asked, as options, and the question that they make.
+// The options of `pipesim plan`, and the question that they make.
 #pragma once
 
 #include <optional>
@@ -57,7 +57,7 @@ PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan);
 // The layouts of the command's first cluster, searched as `pipesim plan` does (plan.cc).
 ClusterPlan find_layouts(const PlanCommand& command, const CommandLine& line);
 
-// What the layouts that were found are held against, as the command asks.
+// Adds the comparisons that the command asks for.
 void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
                      ClusterPlan& plan);
 

@@ -45,7 +45,7 @@ struct PlotCommand {
   bool band = false;
 };
 
-// What goes to the script as it is, and the kinds of figures that know it.
+// An option passed on to the script, and the kinds of figures that know it.
 struct ScriptOption {
   const char* name;
   std::string PlotCommand::*text;
@@ -97,7 +97,7 @@ std::vector<RefusedSchedule> write_document(std::ostream& out, const std::string
   return std::move(comparison.refused);
 }
 
-// Of every schedule of a scenario.
+// Scalings of every schedule of a scenario.
 std::vector<MemoryScaling> memory_scalings(const std::string& file, const CommandLine& line,
                                            const std::vector<Override>& overrides) {
   const Scenario scenario = read_scenario_file(file, line.where(file), overrides);
@@ -119,7 +119,7 @@ std::vector<MemoryScaling> memory_scalings(const std::string& file, const Comman
   return all;
 }
 
-// What the script is given.
+// The script's inputs.
 struct Inputs {
   std::vector<std::string> arguments;  // "name=file"
   std::vector<RefusedSchedule> refused;

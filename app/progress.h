@@ -7,8 +7,8 @@
 
 namespace pipesim {
 
-// Written anew on standard error and cleared in the end; nothing where that is no terminal
-// that can (is_terminal). Of one thread.
+// A line rewritten on standard error and cleared at the end; nothing where that is no terminal that
+// can (is_terminal). For one thread.
 class ProgressLine {
  public:
   ProgressLine();

@@ -66,7 +66,7 @@ std::string page_beside(const std::string& input) {
   return is_folder(input) ? last.string() + ".html" : last.stem().string() + ".html";
 }
 
-// What schedules were refused is added to `refused`.
+// Refused schedules are added to `refused`.
 HtmlReport collect(const std::vector<std::string>& inputs,
                    const std::vector<std::string>& overrides, const CommandLine& line,
                    std::vector<RefusedSchedule>& refused) {

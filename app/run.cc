@@ -86,7 +86,7 @@ void print_for_people(const RunOptions& options, const Comparison& comparison) {
   std::cout.flush();
 }
 
-// What tables and --csv say follows from sums by device.
+// Tables and --csv need only sums by device.
 Detail detail_for(const RunOptions& options) {
   if (options.devices || !options.json.empty() || !options.html.empty()) return Detail::kCauses;
   const bool drawn = options.picture || !options.memory.empty() || !options.trace.empty();

@@ -128,7 +128,7 @@ std::string on_host(const HostMemory& host) {
                      human(*host.capacity));
 }
 
-// What the host's memory stands in the way of.
+// The program that the host's memory rules out.
 std::string without_room(const SearchResult& result) {
   if (!result.without_room) return "";
   const Found& found = *result.without_room;
@@ -136,7 +136,7 @@ std::string without_room(const SearchResult& result) {
                      human(found.time), on_host(*found.host));
 }
 
-// What was chosen of offload and recomputation, and against what.
+// The chosen offload and recomputation, and the alternative.
 std::string reason_of(const SearchResult& result, Bytes unit, bool known) {
   const Found& best = *result.best;
   std::string text = "chosen: " + name_of(best);

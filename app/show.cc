@@ -63,7 +63,7 @@ std::string drawing_of(const Case& made) {
   return svg.str();
 }
 
-// What was made for a schedule.
+// The answer for a schedule.
 struct Shown {
   std::string schedule;
   std::string label;

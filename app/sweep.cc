@@ -214,7 +214,7 @@ int run_sweep_command(const SweepCommand& command, const CommandLine& line,
   return lead(command, line, sweep, all, inputs);
 }
 
-// Whether the launcher ends this rank, which it does when another has failed.
+// True if the launcher ends this rank, which it does when another has failed.
 bool ended_by_launcher() {
   constexpr auto kPatience = std::chrono::seconds(10);
   constexpr auto kStep = std::chrono::milliseconds(10);
@@ -224,9 +224,9 @@ bool ended_by_launcher() {
   return stop_asked != 0;
 }
 
-// Of several ranks that meet the same mistake, the first says so. The others wait to be ended: were
-// they to fail before it, the launcher would end the first before it has spoken. A rank that is not
-// ended met a mistake of its own.
+// The first of several ranks that meet the same mistake reports it. The others wait to be ended:
+// were they to fail first, the launcher would end the first before it could report. A rank that is
+// not ended met a mistake of its own.
 int run_rank(const SweepCommand& command, const CommandLine& line) {
   const auto launched = launch();
   try {

@@ -26,7 +26,7 @@ constexpr const char* kUnique = "XXXXXX";
 constexpr const char* kUnfinished = ".unfinished";
 constexpr const char* kFolder = "pipesim-unfinished-";
 
-// What a signal removes. Changed only while the signals wait.
+// Files that a signal removes. Changed only while signals are blocked.
 std::vector<const char*>& doomed() {
   static std::vector<const char*> all;
   return all;
@@ -110,7 +110,7 @@ std::string unique_folder(int& folder) {
   }
 }
 
-// What is ours and in use by nobody; nobody can begin to use it before it is gone.
+// Removes a folder of ours that nobody uses; nobody can begin to use it before it is gone.
 void remove_if_abandoned(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return;

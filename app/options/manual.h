@@ -1,4 +1,4 @@
-// What is installed beside the program, made from the descriptions of its commands: a man page, and
+// Files installed beside the program, made from the descriptions of its commands: a man page, and
 // completion for shells. Pure functions of the parser; nothing is parsed.
 #pragma once
 

@@ -11,7 +11,7 @@
 namespace pipesim {
 namespace {
 
-// As the help states those of one_of: "TEXT:{a,b}".
+// The choices in the help's form of one_of: "TEXT:{a,b}".
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{');

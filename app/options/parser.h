@@ -18,7 +18,7 @@ class Option;
 
 namespace pipesim {
 
-// What is wrong with a command line.
+// An error in a command line.
 class OptionError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
