@@ -110,7 +110,7 @@ std::string unique_folder(int& folder) {
   }
 }
 
-// Removes a folder of ours that nobody uses; nobody can begin to use it before it is gone.
+// Removes the path if it is ours and unused, under a lock that keeps users out.
 void remove_if_abandoned(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return;

@@ -174,7 +174,7 @@ class Balance {
     return at->second;
   }
 
-  // Of the table's, within the bound on device seconds.
+  // Cuts the table's number to the bound on device seconds.
   [[nodiscard]] int within(int most, size_t unit, const Zone& zone, int leading,
                            double bound) const {
     if (bound == kNever || most < 0) return most;
@@ -197,7 +197,7 @@ class Balance {
            enough(zone.modules - zone.turn + 1, line_.following_seconds, line_.all.following);
   }
 
-  // Whether the devices together take all layers.
+  // True if the devices together take all layers.
   bool reaches(const Zone& zone, double device_bound) {
     if (!has_stages(zone)) return false;
     const auto all = static_cast<size_t>(line_.all.leading);

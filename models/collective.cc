@@ -8,7 +8,7 @@ namespace {
 
 double times_round(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
 
-// What a rank sends when `of` ranks share the bytes and `to` of them are reached.
+// Bytes that a rank sends when `of` ranks share them and `to` of them are reached.
 Bytes sent(CollectiveKind kind, Bytes bytes, double to, int of) {
   if (kind == CollectiveKind::kSendReceive) return bytes;
   return times_round(kind) * to / of * bytes;
@@ -49,8 +49,8 @@ double hops(CollectiveKind kind, int nodes) {
   return 1;
 }
 
-// Of tokens that go to `copies` ranks, none of them preferred on the nodes within reach, what
-// leaves the node when each other node gets it once.
+// Bytes that leave the node when each other node gets a token once. Tokens go to `copies` ranks,
+// none of them preferred on the nodes within reach.
 Bytes sent_once_a_node(const Collective& collective, GroupShape group) {
   const double nodes = static_cast<double>(group.ranks) / group.ranks_per_node;
   const double within = std::max(1.0, collective.reach * nodes);
@@ -59,7 +59,7 @@ Bytes sent_once_a_node(const Collective& collective, GroupShape group) {
   return reached / collective.copies * collective.bytes;
 }
 
-// Of the node's cards, a GPU's.
+// A GPU's share of its node's NICs.
 double card_share(const Interconnect& interconnect) {
   return static_cast<double>(interconnect.nics_per_node) / interconnect.gpus_per_node;
 }
@@ -74,7 +74,7 @@ double congestion(const Interconnect& interconnect, bool ring, double nodes) {
   return std::max(1.0, interconnect.oversubscription * up);
 }
 
-// Of a step.
+// Seconds of one step.
 Seconds across_nodes(const Interconnect& interconnect, const Collective& collective,
                      GroupShape group) {
   const CollectiveKind kind = collective.kind;
@@ -146,7 +146,7 @@ Seconds collective_seconds(const CollectiveCurve& curve, CollectiveKind kind, By
   if (ranks < 2) return {};
   const bool pair = kind == CollectiveKind::kSendReceive;
   if (!pair) return latency(curve, ranks) + transfer(curve, kind, bytes, ranks - 1, ranks);
-  // As in an all-to-all of two, which halves its bytes between the rank itself and the other.
+  // A message costs as much as an all-to-all of two, half of which each rank keeps.
   return latency(curve, 2) + transfer(curve, CollectiveKind::kAllToAll, 2 * bytes, 1, 2);
 }
 

@@ -42,7 +42,8 @@ struct Interconnect {
   BytesPerSecond nic_bandwidth{1};  // achieved by a NIC, each way
   Seconds nic_latency;              // of a message between nodes, software included
   Bytes nic_ramp;                   // between nodes half of the bandwidth is reached at so many
-  // Of a fat tree: what nodes below a switch send up, to what its uplinks carry; 1: full bisection.
+  // In a fat tree: the traffic of nodes below a switch over its uplinks' bandwidth; 1: full
+  // bisection.
   double oversubscription = 1;
   int nodes_per_leaf = 1;                 // nodes that reach each other below the lowest switches
   std::array<CollectiveCurve, 4> curves;  // by CollectiveKind, without kSendReceive
@@ -71,7 +72,7 @@ struct GroupShape {
 Seconds collective_seconds(const Interconnect& interconnect, const Collective& collective,
                            GroupShape group);
 
-// As above within one node of `ranks`, by one curve; what a fit compares with measurements.
+// The same within one node of `ranks`, by one curve; fits compare it with measurements.
 Seconds collective_seconds(const CollectiveCurve& curve, CollectiveKind kind, Bytes bytes,
                            int ranks);
 

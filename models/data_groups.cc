@@ -12,8 +12,8 @@ GroupShape spread(int ranks, int stride, int node) {
   return {ranks, near};
 }
 
-// Of `holders` ranks of a pipeline's device, and as many of each other that holds its stages. Those
-// of two devices stand on different nodes.
+// Groups of `holders` ranks of a pipeline's device, and as many of each other device that holds its
+// stages. Ranks of two devices are on different nodes.
 DataGroups groups(int shards, int holders, int stride, const ParameterState& state, int node) {
   const int replicas = holders * state.copies / shards;
   const int near = spread(std::min(shards, holders), stride, node).ranks_per_node;

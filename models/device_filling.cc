@@ -195,7 +195,7 @@ std::optional<std::vector<LayerCounts>> DeviceFilling::evenest(const LayerCounts
   return evenest_;
 }
 
-// What most() found, without as many as are too many, from where most are.
+// The layers of most(), less those beyond `following`, taken from the fullest stages.
 std::vector<LayerCounts> DeviceFilling::cut_down(int following) const {
   std::vector<LayerCounts> counts = filled_;
   for (int more = most_ - following; more > 0; --more) {

@@ -52,8 +52,8 @@ struct Unit {
 };
 std::vector<Unit> units_of(const Placement& place);
 
-// Of one question to a unit: far more than it takes but where memory is so tight that every chunk
-// counts, with many layers on many chunks.
+// Tries for one question to a unit. Far more than a question takes, unless memory is so tight that
+// every chunk counts, with many layers on many chunks.
 inline constexpr int kMostTries = 2000;
 
 // A unit whose stages take at most `bound` seconds each.
@@ -72,7 +72,7 @@ class DeviceFilling {
  private:
   void put(size_t at, const LayerCounts& counts);
   [[nodiscard]] bool fits() const;
-  // Of layers that stages from `at` on take still, by seconds and by room.
+  // Layers that stages from `at` on can still take, by seconds and by room.
   [[nodiscard]] int most_more(size_t at) const;
   [[nodiscard]] int most_leading(size_t at) const;
   [[nodiscard]] int most_following(size_t at, int leading) const;

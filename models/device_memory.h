@@ -1,4 +1,4 @@
-// What a GPU holds, by category, and what a microbatch keeps on a stage of it: the values of
+// A GPU's bytes by category, and a microbatch's on one of its stages: the values of
 // models/memory.h.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace pipesim {
 
-// What data-parallel ranks divide, in Megatron-FSDP's words: ZeRO's stages 0 to 3. Each divides
-// what the ones before it do.
+// State that data-parallel ranks divide, in Megatron-FSDP's words: ZeRO's stages 0 to 3. Each
+// divides more than the ones before it.
 enum class ShardingStrategy : std::uint8_t { kNoShard, kOptim, kOptimGrads, kOptimGradsParams };
 inline constexpr std::array<std::string_view, 4> kShardingStrategies{
     "no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -31,10 +31,10 @@ struct ParameterState {
   bool distributed_optimizer = false;  // optim, use_distributed_optimizer
   bool sharded_gradients = false;      // optim_grads; only with distributed_optimizer
   bool sharded_weights = false;        // optim_grads_params; only with sharded_gradients
-  // Of sharded weights: free after a layer's forward, so that its backward gathers them again.
+  // Sharded weights are free after a layer's forward, so that its backward gathers them again.
   bool reshard_after_forward = true;
-  // Of sharded gradients: reduced every microbatch. Without it they are summed whole, and reduced
-  // at the end (FSDP2's set_requires_gradient_sync).
+  // Sharded gradients are reduced every microbatch. Otherwise they are summed whole, and reduced at
+  // the end (FSDP2's set_requires_gradient_sync).
   bool reduce_every_microbatch = true;
   // Data-parallel ranks that divide one copy, beside which there are others (hybrid sharding); 0:
   // all.
@@ -60,10 +60,9 @@ constexpr ShardingStrategy strategy_of(const ParameterState& state) {
   return state.distributed_optimizer ? ShardingStrategy::kOptim : ShardingStrategy::kNoShard;
 }
 
-// What a process takes from a GPU before anything of the model: CUDA's context and kernels.
-// Published: 0.95 GiB (vllm-project/compressed-tensors, pull request 587) and 1.06 GB (nccl issue
-// 1685). No part of what PyTorch reports as allocated; NCCL is in the margin of
-// models/catalog/software.yaml.
+// A process's bytes on a GPU before those of the model: CUDA's context and kernels. Published: 0.95
+// GiB (vllm-project/compressed-tensors, pull request 587) and 1.06 GB (nccl issue 1685). PyTorch
+// does not report them as allocated; NCCL is in the margin of models/catalog/software.yaml.
 inline constexpr Bytes kFrameworkOverhead = 1.0 * kGiB;
 
 struct DeviceMemory {
@@ -80,13 +79,13 @@ struct DeviceMemory {
   }
 };
 
-// Of a microbatch on a stage (LayerMemory summed over its layers).
+// Bytes of a microbatch on a stage (LayerMemory summed over its layers).
 struct StageMemory {
   Bytes activation;
   Bytes weight_stash;  // may exceed `activation`
   Bytes checkpoint;    // what F keeps where the stage is recomputed: the input of every layer
-  // What it holds from R on: checkpoints, and one layer at a time made again from its own
-  // (Megatron-LM's uniform recomputation of one layer).
+  // Bytes from R on: checkpoints, and one layer at a time made again from its own (Megatron-LM's
+  // uniform recomputation of one layer).
   Bytes recomputed;
   Bytes offloaded = {};  // of its activation: on the host from F to B, not in `activation`
 

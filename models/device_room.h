@@ -1,4 +1,4 @@
-// What limits the layers of a device while they are balanced (models/balance.h).
+// The limits on a device's layers while they are balanced (models/balance.h).
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace pipesim {
 
-// What the devices of a placement have room for. Layers count by kind, not by number
-// (StageLayers::first), and `chunks` are those of the device in order.
+// Room on the devices of a placement. Layers count by kind, not by number (StageLayers::first), and
+// `chunks` are those of the device in order.
 class DeviceRoom {
  public:
   DeviceRoom() = default;

@@ -26,7 +26,8 @@ constexpr double kStep = 64;            // elements of k that a tile takes at a 
 constexpr double kAttentionRows = 128;  // of queries that a thread block of attention takes
 constexpr double kLeastPart = 256;      // no part of a split k is shorter
 
-// Of numbers that fit; std::floor and std::ceil are calls on the oldest processors that we run on.
+// For numbers that fit a 64-bit integer; std::floor and std::ceil are calls on the oldest
+// processors that we run on.
 double whole(double value) { return static_cast<double>(static_cast<std::int64_t>(value)); }
 double whole_up(double value) {
   const double below = whole(value);

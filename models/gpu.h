@@ -1,4 +1,4 @@
-// What a GPU can do, and how long one kernel takes on it.
+// A GPU's rates, and the time of one kernel on it.
 //
 // The forms are closed, with few constants per GPU; the constants come from the catalogue
 // (models/catalog/gpus.yaml), each with its source, and those of matmuls are fitted to measured
@@ -85,8 +85,8 @@ struct Gpu {
   Sustained sustained;   // models/layer_cost.h divides by these; the functions below do not
   Watts idle_power;
   Watts busy_power;
-  // Of a GPU known from its data sheet: whose curves it has, and by what share seconds may be off
-  // beside theirs.
+  // For a GPU known from its data sheet: the GPU whose curves it has, and the share by which
+  // seconds may be off beside theirs.
   std::string like;
   double spread = 0;
 

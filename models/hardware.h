@@ -24,7 +24,7 @@ struct HostLink {
   BytesPerSecond update = kHostUpdate;
 };
 
-// What a GPU has of its link while all GPUs copy: one way, or each way with both at once.
+// A GPU's rate on its link while all GPUs copy: one way, or each way with both at once.
 inline BytesPerSecond one_way(const HostLink& host) { return host.alone / host.gpus_per_switch; }
 inline BytesPerSecond each_way(const HostLink& host) { return host.duplex / host.gpus_per_switch; }
 

@@ -45,8 +45,8 @@ struct Attention {
   Bytes moved;
   int head_size = 0;
   bool backward = false;
-  // Of queries, over all heads and sequences: what its thread blocks divide. Endless where a kernel
-  // divides other things.
+  // Queries over all heads and sequences, which a kernel's thread blocks divide. Infinite where
+  // they divide something else.
   double rows = std::numeric_limits<double>::infinity();
 };
 

@@ -48,7 +48,7 @@ long key_heads(const Transformer& model) {
   return model.latent ? model.num_attention_heads : model.num_query_groups;
 }
 
-// What Transformer Engine asserts (attn_forward_func_with_cp) and, of the sizes, Megatron-LM, of
+// Rules of Transformer Engine (attn_forward_func_with_cp) and, for sizes, of Megatron-LM, for
 // layers that exchange alike.
 std::string fault_of_exchange(const Transformer& model, const LayerContext& context, bool windows) {
   if (context.context == 1 || context.exchange == ContextExchange::kAllGather) return "";
@@ -157,7 +157,7 @@ double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext&
   double pairs = 0;
   double before = 0;  // tokens of earlier documents
   for (const int document : documents) {
-    // Of a document's first tokens; those behind them are not seen where attention is causal.
+    // Pairs of a document's first tokens. Causal attention does not see the tokens behind them.
     const auto of_first = [&](double first) {
       const int most =
           static_cast<int>(std::lround(std::clamp(first - before, 0.0, 1.0 * document)));

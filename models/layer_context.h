@@ -33,19 +33,20 @@ struct LayerContext {
   // each other; the rest of the sequence is padding. Empty: every sequence is one document. Owned
   // by whoever made the context.
   std::span<const int> documents = {};
-  // Of the microbatch, in front of an encoder; without it every sequence has the model's.
+  // Images of the microbatch, in front of an encoder; by default every sequence has the model's
+  // number.
   std::optional<int> images = {};
-  // Of a slice of a sequence of `whole` tokens, behind `before` of them, to which it attends too:
-  // seq_length is then its own tokens, `documents` are those of the whole. 0: no slice.
+  // For a slice of a sequence of `whole` tokens: the tokens before it, to which it attends too.
+  // Then seq_length counts the slice's own tokens, and `documents` the whole's. 0: no slice.
   int before = 0;
   int whole = 0;
   int tensor = 1;
   bool sequence_parallel = false;  // norms and dropout on 1/tensor of the tokens (Korthikanti 2023)
   int context = 1;                 // ranks that divide a sequence
   ContextExchange exchange = ContextExchange::kAllGather;
-  // Of layers whose attention sees a window, where it is another than that of the rest.
+  // The exchange of layers whose attention sees a window, where it differs from the rest's.
   std::optional<ContextExchange> window_exchange = {};
-  // Of kHeadsAndRing (hierarchical_context_parallel_sizes): ranks that divide heads, and those of
+  // For kHeadsAndRing (hierarchical_context_parallel_sizes): ranks that divide heads, and ranks of
   // the ring; together the context ranks.
   std::array<int, 2> hierarchy{1, 1};
   int expert = 1;         // ranks that divide the experts
@@ -105,16 +106,16 @@ inline bool uses(const LayerContext& context, ContextExchange exchange) {
 std::vector<ContextExchange> exchanges_of_layers(const Transformer& model,
                                                  const LayerContext& context);
 
-// Of the context ranks, those that divide heads within attention; the others divide the sequence.
+// Context ranks that divide heads within attention; the others divide the sequence.
 int head_ranks(const LayerContext& context);
 inline int sequence_ranks(const LayerContext& context) {
   return context.context / head_ranks(context);
 }
-// Those that pass keys and values on from one to the next; 1: none do.
+// Ranks that pass keys and values on from one to the next; 1: none do.
 int ring_ranks(const LayerContext& context);
 // Scores that a head makes of a microbatch on a GPU: pairs of a query and a key.
 double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext& context);
-// Of a microbatch. Of a model with an encoder.
+// Images of a microbatch. Requires a model with an encoder.
 int images_of(const Transformer& model, const LayerContext& context);
 // How the encoder's layers run: its own tokens, which see each other within an image, and whole
 // on every context rank.

@@ -35,7 +35,7 @@ double collectives_of_many(const Work& work, const CostSetting& setting, const H
       }));
 }
 
-// Of B: the reductions of input gradients, which nothing in B waits for.
+// Reductions of input gradients in B, which nothing in B waits for.
 Seconds reductions(const Work& backward, const CostSetting& setting, const Hardware& hardware) {
   Work only;
   for (const Collective& collective : backward.collectives) {
@@ -44,7 +44,7 @@ Seconds reductions(const Work& backward, const CostSetting& setting, const Hardw
   return collective_of(only, Group::kTensor, setting, hardware);
 }
 
-// Of a ring's messages, what the parts of attention hide.
+// Seconds of a ring's messages that the parts of attention hide.
 Seconds beside_attention(const Work& work, const CostSetting& setting, const Hardware& hardware) {
   const Gpu& gpu = hardware.gpu;
   Seconds hidden;
@@ -77,7 +77,7 @@ bool cuts_into_parts(const CostSetting& setting) {
   return setting.overlap.tensor && setting.context.sequence_parallel && setting.context.tensor > 1;
 }
 
-// What stays to be hidden when a part in `tensor` has nothing to run behind.
+// Seconds left to hide when one part in `tensor` has nothing to run behind.
 Seconds but_one_part(Seconds collective, const CostSetting& setting) {
   return (1 - 1.0 / setting.context.tensor) * collective;
 }

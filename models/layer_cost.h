@@ -1,19 +1,19 @@
 // Seconds of one layer's passes on one GPU, kernel by kernel: models/layer_work.h's work timed by
 // models/gpu.h and models/collective.h.
 //
-// A pass takes the sum of its kernels, launches included, and of its collectives but for what runs
-// behind its matmuls (docs/reference/model.md, "Seconds"); or what the host takes to launch them,
-// where that is longer. Hidden are, as Megatron-LM does it:
-// - of W, the tensor ranks' gathers of inputs, behind B's matmuls (Korthikanti 2023,
-// section 4.2.2);
-// - of B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;
-// - with Overlap::tensor (tp_comm_overlap), of F and B all but one of t parts of what the tensor
-//   ranks gather and scatter, as far as the matmuls of the pass last: collective and matmul are cut
+// A pass takes the sum of its kernels, launches included, and of its exposed communication
+// (docs/reference/model.md, "Seconds"); or the host's time to launch them, where that is longer.
+// Hidden communication is, as in Megatron-LM:
+// - in W, the tensor ranks' gathers of inputs, behind B's matmuls (Korthikanti 2023,
+//   section 4.2.2);
+// - in B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;
+// - with Overlap::tensor (tp_comm_overlap), in F and B, all but one of t parts of the tensor ranks'
+//   gathers and scatters, as far as the matmuls of the pass last: collective and matmul are cut
 //   into a part per rank and run a part apart;
-// - of F and B, what context ranks pass on around a ring, behind the parts of attention (`p2p`);
-// What runs behind a matmul takes Interconnect::exchange_share of the GPU from it, so that only the
-// rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing allocates,
-// nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
+// - in F and B, the messages of context ranks around a ring, behind the parts of attention (`p2p`);
+// A collective behind a matmul takes Interconnect::exchange_share of the GPU from it, so that only
+// the rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing
+// allocates, nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
 #pragma once
 
 #include <algorithm>
@@ -30,14 +30,14 @@
 
 namespace pipesim {
 
-// What frameworks hide when asked to; all off by default, as in Megatron-LM.
+// Communication that frameworks can hide; all off by default, as in Megatron-LM.
 struct Overlap {
   bool tensor = false;            // tp_comm_overlap; only with sequence parallelism
   bool gradient_reduce = false;   // overlap_grad_reduce
   bool parameter_gather = false;  // overlap_param_gather; only with a distributed optimizer
 };
 
-// What measured steps say beside the model of a machine and its software (sim/anchor).
+// Corrections of measured steps to the model of a machine and its software (sim/anchor).
 struct CostFactors {
   double compute = 1;    // on the seconds of all kernels, the optimizer's too
   double reduction = 1;  // on those of gradients and parameters over the data ranks, hidden or not
@@ -96,7 +96,7 @@ GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group grou
 // One kernel, launch included, at the rate that it keeps in training.
 Seconds kernel_seconds(const Matmul& matmul, const CostSetting& setting, const Gpu& gpu);
 Seconds kernel_seconds(const Attention& attention, const CostSetting& setting, const Gpu& gpu);
-// What memory-bound kernels take beside their launches.
+// Seconds of memory-bound kernels beside their launches.
 Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu);
 
 // The work's cost as if nothing else ran, with nothing hidden. Collectives of one rank are none.

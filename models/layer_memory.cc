@@ -8,7 +8,7 @@ namespace {
 constexpr double kElement = 2;  // bytes of bf16
 using enum RecomputeModule;
 
-// What a module's input is to recomputation and to offload.
+// Options that drop a module's input: recomputation and offload.
 struct Module {
   RecomputeGranularity again = {};
   OffloadModules leaves = {};
@@ -326,7 +326,7 @@ Bytes& bytes_of(const KeptTensor& tensor, const LayerContext& context, LayerMemo
   return !whole && context.offloaded.any(tensor.leaves) ? memory.offloaded : memory.activation;
 }
 
-// Of a layer's input.
+// Elements of a layer's input.
 double checkpoint_elements(const Transformer& model, LayerKind kind, const LayerContext& context) {
   if (kind != LayerKind::kEncoder) return divided_tokens(context) * model.hidden_size;
   return divided_tokens(encoder_context(model, context)) * model.encoder->hidden_size;

@@ -2,14 +2,15 @@
 // the messages that its ends send.
 //
 // Activations are counted tensor by tensor, the way of Korthikanti 2023 (arXiv 2205.05198, section
-// 4): a linear layer keeps its input, attention queries, keys and values, a norm, an activation and
-// a dropout what their backward reads. GPT keeps so sbh(34 + 5as/h) bytes, over t tensor ranks
-// sbh(10 + 24/t + 5as/ht), with sequence parallelism sbh/t (34 + 5as/h), without the 5as/h under
-// selective recompute, 2sbh under full. Under pointwise recompute of flash attention it is
-// sbh(16 + 4g/a) for g groups of keys and values (PipeOffload, arXiv 2503.01328, section 4.4). Of
-// these, W needs the inputs of linear layers, and beside them the gradients of their outputs, which
-// B makes: 32sbh (Zero Bubble, arXiv 2401.10241, Table 1). Flash attention keeps no scores but a
-// number per token and head (Dao 2023, arXiv 2307.08691).
+// 4). A linear layer keeps its input, attention its queries, keys and values; a norm, an activation
+// and a dropout keep the tensors that their backward reads.
+//
+// GPT then keeps sbh(34 + 5as/h) bytes, over t tensor ranks sbh(10 + 24/t + 5as/ht), and with
+// sequence parallelism sbh/t (34 + 5as/h). Selective recompute drops the 5as/h; full recompute
+// keeps 2sbh. Pointwise recompute with flash attention keeps sbh(16 + 4g/a) for g groups of keys
+// and values (PipeOffload, arXiv 2503.01328, section 4.4). W needs the inputs of linear layers, and
+// the gradients of their outputs, which B makes: 32sbh (Zero Bubble, arXiv 2401.10241, Table 1).
+// Flash attention keeps no scores but a number per token and head (Dao 2023, arXiv 2307.08691).
 #pragma once
 
 #include <boost/container/static_vector.hpp>
@@ -53,8 +54,8 @@ struct LayerMemory {
   Bytes offloaded;   // per microbatch, on the host from F to B; not in `activation`
 };
 
-// Of one layer; embedding and output are not recomputed, their checkpoint is their activation.
-// O(1).
+// Bytes of one layer; embedding and output are not recomputed, their checkpoint is their
+// activation. O(1).
 LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerContext& context);
 
 // A microbatch's activations, or their gradients, from one stage to the next: what each GPU sends,

@@ -27,14 +27,14 @@ struct LayerParameters {
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division);
 
-// Of one layer. An output that is tied counts its matrix here all the same: it is used, and held
-// where it stands on another device than the input.
+// Parameters of one layer. A tied output counts its matrix here all the same: it is used, and held
+// where it is on another device than the input.
 double parameters(const Transformer& model, LayerKind kind);
 // The same, of the experts only those that one token passes.
 double activated_parameters(const Transformer& model, LayerKind kind);
 
-// Of all layers, embedding and output, a tied matrix once, MTP modules not (as published totals
-// count them).
+// Parameters of all layers, embedding and output, a tied matrix once. MTP modules do not count, as
+// in published totals.
 double total_parameters(const Transformer& model);
 double total_activated_parameters(const Transformer& model);
 double mtp_parameters(const Transformer& model);

@@ -1,4 +1,4 @@
-// What one GPU computes and moves in one pass of one layer, and a model's FLOPs.
+// One GPU's computing and traffic in one pass of one layer, and a model's FLOPs.
 //
 // Matmuls: a linear layer of k inputs and n outputs on m tokens is m x n x k in F, m x k x n in B,
 // k x n x m in W (2 m n k flops each; a bias, rotary positions and norms are memory-bound). So a
@@ -10,15 +10,15 @@
 // kernel makes the scores again backward (five), and half of all when causal (Dao 2023, arXiv
 // 2307.08691, section 4.1).
 //
-// Collectives, counted as models/work.h says: tensor parallelism reduces the output of attention
-// and MLP in F and their input's gradient in B (Shoeybi 2019, arXiv 1909.08053, section 3); under
+// Collectives, counted as in models/work.h: tensor parallelism reduces the output of attention and
+// MLP in F and their input's gradient in B (Shoeybi 2019, arXiv 1909.08053, section 3). Under
 // sequence parallelism each is a reduce-scatter, with an all-gather before, and W gathers the input
 // once more (Korthikanti 2023, arXiv 2205.05198, section 4.2.2). Context ranks gather keys and
 // values, pass them on around a ring, or divide heads (models/work_of_context.cc). Experts exchange
 // tokens before and after, in F and in B.
 //
-// Bytes moved: what the memory-bound kernels read and write, tensor by tensor, as
-// docs/reference/model.md lists it. Fixed room: nothing allocates. O(1).
+// Bytes moved: reads and writes of the memory-bound kernels, tensor by tensor, as in
+// docs/reference/model.md. Fixed room: nothing allocates. O(1).
 #pragma once
 
 #include "models/layer_context.h"
@@ -34,12 +34,12 @@ namespace pipesim {
 Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
                 const LayerContext& context);
 
-// Of that, what a decoder layer or an MTP module runs between the two exchanges of tokens: routed
-// experts, and rows sorted by them and back. The MLP where it has no experts; nothing without one.
+// The part of a decoder layer or an MTP module between the two exchanges of tokens: routed experts,
+// and rows sorted by them and back. The MLP where it has no experts; nothing without one.
 Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
                const LayerContext& context);
 
-// Of all matmuls and attention kernels.
+// Flops of all matmuls and attention kernels.
 Flops flops(const Work& work);
 
 // Forward and backward of one sequence through the whole model, nothing recomputed: three times

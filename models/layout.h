@@ -1,12 +1,12 @@
 // Which layers stand on which stage of a pipeline.
 //
-// Layers stand in the order embedding, decoder layers, MTP modules, output; a stage holds
-// consecutive ones, and may hold none. What a decoder layer is follows from its number. The words
-// are Megatron-LM's (megatron/training/arguments.py, megatron/core/transformer): layers split
-// evenly over the devices, with the first and last taking another number or counting the embedding
-// and the loss as a layer, or a list, or a string such as `Et*3|(tt|)*29m|L`. Whatever cannot be
-// split as asked is an InfeasibleError that says why. Pure values; stages are those of the model,
-// in forward order (Placement::model_stage).
+// The order of layers is embedding, decoder layers, MTP modules, output. A stage holds consecutive
+// ones, and may hold none; a decoder layer's number gives its kind. The words are Megatron-LM's
+// (megatron/training/arguments.py, megatron/core/transformer): layers split evenly over the
+// devices, with the first and last taking another number or counting the embedding and the loss as
+// a layer; or a list, or a string such as `Et*3|(tt|)*29m|L`. An impossible split is an
+// InfeasibleError that says why. Pure values; stages are those of the model, in forward order
+// (Placement::model_stage).
 #pragma once
 
 #include <functional>
@@ -38,14 +38,14 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// What stands on the stage, by kind: an encoder's layers with the embedding. O(1), with a pattern
+// Layers on the stage, by kind: an encoder's layers with the embedding. O(1), with a pattern
 // O(layers).
 KindCounts count_layers(const Transformer& model, const StageLayers& stage);
 
-// What a device holds, by chunk. O(chunks).
+// Layers on a device, by chunk. O(chunks).
 std::vector<StageLayers> stages_of(const Layout& layout, const Placement& placement, int device);
 
-// Whether both hold layers of the same kinds in the same order: they take and keep the same.
+// True if both hold layers of the same kinds in the same order: equal times and bytes.
 bool same_kinds(const Transformer& model, const StageLayers& a, const StageLayers& b);
 // Likewise two devices, chunk by chunk.
 bool same_kinds(const Transformer& model, const Layout& layout, const Placement& placement, int a,
@@ -90,12 +90,12 @@ LayerSeconds layer_seconds(const Transformer& model, const EnumArray<LayerKind, 
 Seconds stage_seconds(const Transformer& model, const StageLayers& stage,
                       const LayerSeconds& seconds);
 
-// Whether a stage fits where it stands; empty: all do.
+// True if a stage fits on its device; empty: all do.
 using StageFits = std::function<bool(int stage, const StageLayers& layers)>;
 
-// Of all splits over `stages` stages that fit, one with the least maximal stage time, and of those
-// one with the least sum of squared stage times. models/balance.h has what splits there are, and
-// the same for several stages a device. Where a stage has room for some layers it has for fewer.
+// Among all splits over `stages` stages that fit, one with the least maximal stage time, then with
+// the least sum of squared stage times. models/balance.h defines the splits, and balances several
+// stages a device. A stage that has room for some layers has it for fewer.
 Layout balance(const Transformer& model, int stages, const LayerSeconds& seconds,
                const StageFits& fits = {});
 

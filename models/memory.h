@@ -1,23 +1,22 @@
-// What a GPU of a pipeline position holds, by category, for a model, a layout and parallel sizes.
+// A GPU's bytes at a pipeline position, by category, for a model, a layout and parallel sizes.
 //
 // A parameter takes 2 bytes as weight, 4 or 2 as gradient (fp32 or as the weight) and 12 in Adam's
-// state (an fp32 copy and two moments): 18 or 16, of which the 12 are divided over the ranks that
-// reduce its gradient when the optimizer is sharded (Rajbhandari 2020, arXiv 1910.02054, stage 1;
-// Megatron-LM's distributed optimizer), gradients too at stage 2 and weights at stage 3
-// (ParameterState). Dense gradients are reduced over data and context ranks, those of experts over
-// the ranks that hold the same experts; where a copy is divided over some of the data ranks, over
-// these. The fp32 copy of 16-bit gradients that a step makes is not counted: no activations are
-// held then.
+// state (an fp32 copy and two moments): 18 or 16. A sharded optimizer divides the 12 over the ranks
+// that reduce the parameter's gradient (Rajbhandari 2020, arXiv 1910.02054, stage 1; Megatron-LM's
+// distributed optimizer). Stage 2 also divides gradients, and stage 3 weights (ParameterState).
+// Dense gradients are reduced over data and context ranks, those of experts over the ranks that
+// hold the same experts. Where only some data ranks divide a copy, the reduction is over these. The
+// fp32 copy of 16-bit gradients that a step makes is not counted: no activations are held then.
 //
-// Beside what is divided a GPU holds, in its buffers, what the layer that runs and the next one
-// need whole: weights that are gathered for a pass, gradients before they are reduced. Of the
-// device's layers the two largest are counted, as FSDP2 and Megatron-FSDP gather one ahead; where
-// F of one microbatch runs beside BW of another, weights of four.
-// Weights that are not freed after their forward are held whole all the time.
+// Buffers hold, beside the divided state, the whole parameters of the running layer and the next
+// one: weights gathered for a pass, gradients before they are reduced. The device's two largest
+// layers are counted, as FSDP2 and Megatron-FSDP gather one ahead; where F of one microbatch runs
+// beside BW of another, weights of four. Weights that are not freed after their forward are held
+// whole all the time.
 //
-// Activations are models/layer_memory.h's, per microbatch and stage; how many microbatches a device
-// holds is the schedule's doing. Buffers are held beside them while a pass runs. O(layer
-// kinds x stages); allocates the result only.
+// Activations are models/layer_memory.h's, per microbatch and stage; the schedule decides how many
+// microbatches a device holds. Buffers are held beside them while a pass runs. O(layer kinds x
+// stages); allocates the result only.
 #pragma once
 
 #include <functional>

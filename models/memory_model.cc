@@ -27,7 +27,7 @@ double sharded_weight_bytes(const LayerContext& context) {
 
 constexpr int kMostAtATime = 4;
 
-// Of what is added the largest.
+// Keeps the largest of the numbers added.
 class Largest {
  public:
   explicit Largest(int number) : number_(number) {}
@@ -160,8 +160,8 @@ Bytes MemoryModel::vocabulary(std::span<const StageLayers> stages) const {
                 state_.optimizer.device_bytes() / ranks(state_.distributed_optimizer).dense));
 }
 
-// Of the layer that runs and of the next one, or the one before it: weights that are gathered for
-// a pass, and gradients that are not yet divided. The largest of the device.
+// Weights gathered for a pass, and gradients not yet divided, of the running layer and the next one
+// or the one before it. The largest of the device.
 Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) const {
   if (!state_.reduces_every_microbatch() && holds_whole_weights()) return {};
   const bool gathers = !holds_whole_weights();
@@ -189,7 +189,7 @@ Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) con
   return weights.sum() + gradients.sum();
 }
 
-// What comes back from the host for the layer whose backward runs, and for the next one.
+// Activations back from the host for the layer whose backward runs, and for the next one.
 Bytes MemoryModel::activations_on_their_way(std::span<const StageLayers> stages) const {
   if (!context_.offloaded.any()) return {};
   Largest two(2);

@@ -19,7 +19,7 @@ class MemoryModel {
               int copies = 1);
 
   [[nodiscard]] StageMemory stage(const StageLayers& layers) const;
-  // Of a device that holds these stages. O(stages).
+  // Bytes of a device that holds these stages. O(stages).
   [[nodiscard]] DeviceMemory device(std::span<const StageLayers> stages) const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace pipesim {
 
-// What each way takes, of a microbatch's bytes.
+// Seconds of either way, for a microbatch's bytes.
 Seconds copy_seconds(Bytes offloaded, const Hardware& hardware);
 
 // Lengthens F, B, W and FB of the stage.

@@ -1,5 +1,5 @@
-// What Adam keeps of a parameter, in which precision and where: Megatron-LM's precision-aware
-// optimizer (--use-precision-aware-optimizer) and its states on the host (--optimizer-cpu-offload).
+// Adam's state of a parameter, its precision and its place: Megatron-LM's precision-aware optimizer
+// (--use-precision-aware-optimizer) and its states on the host (--optimizer-cpu-offload).
 //
 // The update computes in fp32 whatever is stored. Pure values; bytes a parameter.
 #pragma once
@@ -10,7 +10,7 @@ struct OptimizerState {
   double main_params = 4;  // the copy that is updated, from which weights are cast
   double exp_avg = 4;
   double exp_avg_sq = 4;
-  // Of an fp32 copy of bf16 weights only the lower 16 bits are kept: the upper ones are the weight
+  // Only the lower 16 bits of an fp32 copy of bf16 weights are kept: the upper ones are the weight
   // (Transformer Engine's store_param_remainders). `main_params` is 2 then.
   bool remainders = false;
   // Gradients of 16 bits are read as they are; without it a step first makes them fp32.

@@ -16,7 +16,7 @@ struct Part {
   size_t after;  // parts of its pass that have to have run
 };
 
-// What is issued to either stream, in order.
+// The parts issued to either stream, in order.
 class Streams {
  public:
   explicit Streams(double exchange_share) : beside_(1 - exchange_share) {}
@@ -25,7 +25,7 @@ class Streams {
     parts_[stream].push_back({pass, seconds.value(), issued_[pass]++});
   }
 
-  // Afterwards nothing is left. Of all parts not yet run the one issued first can always run.
+  // Runs all parts. The one issued first among those left can always run.
   PairTimes run() {
     double now = 0;
     PairTimes times;

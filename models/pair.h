@@ -23,7 +23,7 @@
 
 namespace pipesim {
 
-// Of one layer; all at least 0.
+// Seconds of one layer; all at least 0.
 struct ForwardParts {
   Seconds attention, dispatch, experts, combine;
 };

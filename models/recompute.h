@@ -1,11 +1,10 @@
-// What of a layer is computed again for the backward: Megatron-LM's --recompute-granularity and
-// --recompute-modules (megatron/core/transformer/transformer_config.py), and what other frameworks
-// name beside them.
+// The parts of a layer that are computed again for the backward: Megatron-LM's
+// --recompute-granularity and --recompute-modules
+// (megatron/core/transformer/transformer_config.py), and other frameworks' names for them.
 //
-// A module keeps its input from F on, and B runs its kernels again. Of the modules that only leave
-// an output out, layernorm, mla_up_proj and the activations, the output is what goes. Which kept
-// tensor goes with which module says models/layer_memory.cc, which kernels run again
-// models/work_builder.cc. Pure values.
+// A module keeps its input from F on, and B runs its kernels again. The modules layernorm,
+// mla_up_proj and the activations drop only their output. models/layer_memory.cc lists the tensors
+// of each module, models/work_builder.cc the kernels that run again. Pure values.
 #pragma once
 
 #include <array>
@@ -43,16 +42,16 @@ class RecomputeGranularity {
 
   static const RecomputeGranularity kNone;
   static const RecomputeGranularity kSelective;  // core_attn
-  // What costs no matmul: the outputs of norms, activations and dropouts (PipeOffload, arXiv
+  // Parts without a matmul: the outputs of norms, activations and dropouts (PipeOffload, arXiv
   // 2503.01328, section 4.4).
   static const RecomputeGranularity kPointwise;
   static const RecomputeGranularity kFull;
 
-  // Whether something is in both.
+  // True if some part is in both.
   [[nodiscard]] constexpr bool any(RecomputeGranularity of) const {
     return (bits_ & of.bits_) != 0;
   }
-  // Whether B runs modules again; not of kFull, whose passes are R.
+  // True if B runs modules again; false for kFull alone, whose passes are R.
   [[nodiscard]] constexpr bool of_modules() const { return (bits_ & ~kWhole) != 0; }
 
   friend constexpr RecomputeGranularity operator|(RecomputeGranularity a, RecomputeGranularity b) {
@@ -86,7 +85,7 @@ inline constexpr std::array<std::string_view, 4> kRecomputeGranularities{"none",
 
 // One of these words, or names of modules joined by '+', in the order of the enumeration.
 std::string to_text(RecomputeGranularity granularity);
-// What to_text writes, modules in any order; nothing where a word is none.
+// Reads the text of to_text, modules in any order; nothing where a word is none.
 std::optional<RecomputeGranularity> recompute_from(std::string_view text);
 
 }  // namespace pipesim

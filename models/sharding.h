@@ -1,11 +1,11 @@
-// What sharded weights and gradients add to the seconds of passes: all-gathers of weights and
+// Seconds that sharded weights and gradients add to passes: all-gathers of weights and
 // reduce-scatters of gradients over the data ranks, a layer at a time, on a stream of their own.
 //
 // Layers 1..n of a stage, with C the compute of a layer's pass, G the gather of its weights, S the
-// scatter of its gradients and x the share of the GPU that a collective takes from what is computed
-// beside it (Interconnect::exchange_share). While a layer is computed the next one's weights are
-// gathered, and in backward the gradients of the one before are scattered. Of a collective c behind
-// compute C is seen
+// scatter of its gradients and x the share of the GPU that a collective takes from compute beside
+// it (Interconnect::exchange_share). While a layer is computed the next one's weights are gathered,
+// and in backward the gradients of the one before are scattered. The exposed part of a collective c
+// behind compute C is
 //
 //     e(c, C) = max(x c, c - C)
 //
@@ -18,12 +18,12 @@
 //
 // The first gather and the last scatter of a pass have nothing to run behind. R runs layer by layer
 // within the backward, with the weights that B gathers: its compute counts as B's. Embedding and
-// output are layers here; a matrix that is tied stays gathered where both stand on the stage.
+// output are layers here; a tied matrix stays gathered where both are on the stage.
 //
 // A device's share of a vocabulary that all devices of the pipeline divide (vocabulary_share.h) is
-// divided over its data ranks too, a matrix a layer. Its passes stand alone, so that what they wait
-// for is seen whole: IF and S for their matrix, T for the output's again where it makes the input's
-// gradient (vocab-2 makes it in S), T and IB for the scatter of their gradient.
+// divided over its data ranks too, a matrix a layer. Its passes run alone, so that their
+// collectives are wholly exposed. IF and S wait for their matrix, T for the output's again where it
+// makes the input's gradient (vocab-2 makes it in S), T and IB for the scatter of their gradient.
 //
 // Sources: FSDP2 gathers one layer ahead and reduces one behind (PyTorch, fully_shard; Zhao 2023,
 // "PyTorch FSDP", arXiv 2304.11277, section 3.3), Megatron-FSDP likewise, always overlapped
@@ -38,7 +38,7 @@
 
 namespace pipesim {
 
-// Of one layer's parameters.
+// The gather and scatter of one layer's parameters.
 struct LayerSharding {
   HeldParameters parameters;
   Seconds gather;
@@ -51,12 +51,12 @@ using LayerShardings = EnumArray<LayerKind, LayerSharding>;
 LayerShardings layer_shardings(const Transformer& model, const CostSetting& setting,
                                const Hardware& hardware);
 
-// Whether a pass gathers weights in each microbatch, or all of them are gathered once an iteration:
-// where they are not freed after forward, a pipeline's stage keeps them for the next microbatch, as
-// torch.distributed.pipelining does (set_reshard_after_backward(False)).
+// True if passes gather weights in each microbatch; otherwise all are gathered once an iteration.
+// Weights that are not freed after forward stay on a pipeline's stage for the next microbatch, as
+// in torch.distributed.pipelining (set_reshard_after_backward(False)).
 bool gathers_every_microbatch(const ParameterState& state, int devices);
 
-// What is seen of it, and what it takes in all.
+// Exposed seconds of a stage's collectives.
 struct StageSharding {
   Seconds forward;
   Seconds backward_input;   // of BW what gathers alone would add
@@ -70,14 +70,14 @@ struct ShardedRun {
   double splits = 1;        // parts of a microbatch, each with passes of its own
 };
 
-// Of what each microbatch gathers and scatters. O(layers); allocates.
+// Exposed seconds of each microbatch's gathers and scatters. O(layers); allocates.
 StageSharding stage_sharding(const Transformer& model, const StageLayers& stage,
                              const LayerCosts& costs, const LayerShardings& shardings,
                              const CostSetting& setting, const Hardware& hardware,
                              const ShardedRun& run);
 
-// What the passes of a device's share wait for; and its gathers once an iteration, where weights
-// are kept.
+// Exposed seconds of the passes of a device's share; and its gathers once an iteration, where
+// weights are kept.
 struct VocabularySharding {
   HeldParameters matrix;  // one of its matrices
   Seconds gather;

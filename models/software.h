@@ -48,7 +48,7 @@ struct Software {
   // And IF and IB take this for every token of the microbatch, whichever device has its row.
   double beside_vocabulary = 1;
   std::array<Seconds, 2> vocabulary_token{};
-  // Of layers with experts.
+  // For layers with experts.
   double permuting = 1;  // bytes that sorting tokens moves, to those that layer_work.h has
   double biases = 1;     // likewise by adding biases to what experts made
   double grouped = 1;    // share of a matmul's rate that grouped ones keep

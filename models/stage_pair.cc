@@ -23,7 +23,7 @@ Seconds backward_total(const LayerCost& cost) {
   return cost.backward_input.total() + cost.backward_weight.total();
 }
 
-// Of what ranks exchange of tokens, the part that goes to the experts, before what comes back.
+// Share of the ranks' exchange of tokens on the way to the experts; the rest comes back.
 double dispatch_share(const Work& work) {
   std::array<Bytes, 2> ways;  // they take turns
   size_t way = 0;

@@ -15,7 +15,7 @@ constexpr double kElement = 2;    // bytes of a weight
 constexpr double kBucket = 40e6;  // parameters
 constexpr double kBucketPerRank = 1e6;
 
-// As the optimizer reads it.
+// Bytes of a gradient as the optimizer reads it.
 double read_gradient(const ParameterState& state) {
   return state.optimizer.reads_16_bit_gradients ? state.gradient_bytes() : 4;
 }
@@ -29,7 +29,7 @@ double bucket_parameters(int ranks, const Software& software) {
   return software.bucket > 0 ? software.bucket : std::max(kBucket, kBucketPerRank * ranks);
 }
 
-// What a bucket of the parameters leaves to be seen, behind `cover`.
+// Exposed seconds of parameters in buckets behind `cover`.
 Seconds seen(Seconds whole, double parameters, double bucket, Seconds cover) {
   const double share = parameters > bucket ? bucket / parameters : 1;
   return std::max(share * whole, whole - cover);
@@ -116,7 +116,7 @@ Seconds over_data(const OverData& what, const HeldParameters& held, bool overlap
          of(held.expert, expert_groups(setting, node));
 }
 
-// Of the gradients that microbatches have left to be reduced.
+// Seconds to reduce the gradients that microbatches have left.
 Seconds reduce_seconds(const HeldParameters& held, const CostSetting& setting,
                        const Hardware& hardware) {
   const ParameterState& state = setting.state;

@@ -1,16 +1,17 @@
-// What closes an iteration on one GPU of a pipeline device: gradients over the data ranks, the
-// gradient norm, the optimizer step, and parameters back (docs/reference/model.md, "Seconds").
+// The step that closes an iteration on one GPU of a pipeline device: gradients over the data ranks,
+// the gradient norm, the optimizer step, and parameters back (docs/reference/model.md, "Seconds").
 //
-// Gradients are reduced when the device's passes have ended: an all-reduce, or, where the optimizer
-// is sharded, a reduce-scatter, with an all-gather of 16-bit parameters after the step. Overlapped
-// (Overlap::gradient_reduce, parameter_gather) each runs behind one microbatch's backward, or
-// forward, on the device, but for one bucket (Megatron-LM's: the larger of 40 million parameters
-// and a million for every data rank). Where data ranks hold several copies (hybrid sharding), the
-// ranks that divide one reduce-scatter, and then all-reduce their part with its replicas. Where
-// every microbatch has reduced its gradients (models/sharding.h) the replicas' all-reduce alone is
-// left, overlapped; sharded weights are gathered in passes, or, where they are kept, once, behind
-// the first microbatch's forward. Pure functions; nothing allocates but where weights are gathered
-// so.
+// Gradients are reduced when the device's passes have ended: by an all-reduce, or, where the
+// optimizer is sharded, a reduce-scatter, with an all-gather of 16-bit parameters after the step.
+// Overlapped (Overlap::gradient_reduce, parameter_gather), each runs behind one microbatch's
+// backward, or forward, on the device, except for one bucket. Megatron-LM's bucket is the larger of
+// 40 million parameters and a million for every data rank.
+//
+// Hybrid sharding holds several copies on the data ranks: the ranks that divide one reduce-scatter,
+// and then all-reduce their part with its replicas. Where every microbatch has reduced its
+// gradients (models/sharding.h), only the replicas' all-reduce is left, overlapped. Sharded weights
+// are gathered in passes, or, where they are kept, once, behind the first microbatch's forward.
+// Pure functions; nothing allocates except that single gather.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +59,7 @@ struct StepCost {
   }
 };
 
-// Of a device with these stages; a tied matrix on every device that uses it. O(stages).
+// Parameters of a device with these stages; a tied matrix on every device that uses it. O(stages).
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
                                std::span<const StageLayers> stages);
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
@@ -81,9 +82,9 @@ inline constexpr double kLaunchElements = 320.0 * 65536;
 // On the GPU.
 Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
                           const Hardware& hardware);
-// Of the parameters whose state stands on the host: gradients go there, its CPUs update, weights
-// come back, one after the other or the three at once. All GPUs of a node do so at a time, over
-// their share of a switch's link and of what the CPUs move.
+// Seconds of the parameters whose state is on the host. Gradients go there, its CPUs update,
+// weights come back, one after the other or the three at once. All GPUs of a node do so at a time,
+// over their share of a switch's link and of the CPUs' bandwidth.
 Seconds host_optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
                                const Hardware& hardware);
 

@@ -1,4 +1,4 @@
-// What passes need of memory while they run, beside what is kept.
+// Memory of passes while they run, beside kept activations.
 #pragma once
 
 #include "models/layer_context.h"

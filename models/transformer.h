@@ -40,7 +40,7 @@ enum class Positions : std::uint8_t { kLearned, kRotary, kNone };  // none: ALiB
 // Queries and keys are normalized per head, all heads of a token together, or without weights.
 enum class QkNorm : std::uint8_t { kNone, kPerHead, kWhole, kWithoutWeights };
 
-// What an MoE layer has in place of one MLP.
+// The experts that replace one MLP in an MoE layer.
 struct Experts {
   int num_experts = 0;
   int experts_per_token = 0;
@@ -103,7 +103,7 @@ struct LinearAttention {
 
   [[nodiscard]] double values() const { return 1.0 * num_heads * head_size; }
   [[nodiscard]] double keys() const { return 1.0 * key_heads * key_head_size; }
-  // What the convolution passes over: values, queries and keys.
+  // Channels of the convolution: values, queries and keys.
   [[nodiscard]] double convolved() const { return values() + 2 * keys(); }
   // Values, their gate, queries, keys, and what says how the state decays and is written.
   [[nodiscard]] double projected() const;
@@ -197,7 +197,7 @@ enum class LayerKind : std::uint8_t {
 };
 template <>
 inline constexpr std::size_t kSizeOf<LayerKind> = 20;
-// Those of which a decoder is made.
+// The kinds of decoder layers.
 inline constexpr std::array kDecoderKinds{LayerKind::kDense,           LayerKind::kMoe,
                                           LayerKind::kWindowDense,     LayerKind::kWindowMoe,
                                           LayerKind::kLinearDense,     LayerKind::kLinearMoe,
@@ -228,16 +228,16 @@ inline constexpr std::array kLayerKinds{
     LayerKind::kFoundMoe,    LayerKind::kLinearAlone,     LayerKind::kAttentionAlone,
     LayerKind::kMlpAlone,    LayerKind::kExpertsAlone,    LayerKind::kMtp,
     LayerKind::kOutput,      LayerKind::kEncoder};
-// Of a decoder layer.
+// The two parts of a decoder layer.
 Mixer mixer_of(LayerKind kind);
 Feed feed_of(LayerKind kind);
-// Whether it is run again under full recompute: neither embedding nor output.
+// True if full recompute runs it again: neither embedding nor output.
 inline bool is_layer(LayerKind kind) {
   return kind != LayerKind::kEmbedding && kind != LayerKind::kOutput;
 }
 
-// What is wrong with the shape, in words that name the keys of docs/reference/scenario.md; empty
-// when nothing is.
+// The fault of the shape, in words that name the keys of docs/reference/scenario.md; empty when it
+// has none.
 std::string fault_of(const Transformer& model);
 
 // Layer `layer` in [0, num_layers).
@@ -247,14 +247,14 @@ LayerKind mtp_layer_kind(const Transformer& model);
 using KindCounts = EnumArray<LayerKind, int>;
 // Decoder layers of each kind among `layers` from `first` on. O(1), with a pattern O(layers).
 KindCounts count_layers(const Transformer& model, int first, int layers);
-// Of the whole model, ends included.
+// Layers of the whole model by kind, ends included.
 KindCounts count_all(const Transformer& model);
 // How many layers have experts.
 int moe_layers(const Transformer& model);
 // Layers before the first that may have experts; all where none may.
 int leading_layers(const Transformer& model);
 
-// Of query and key, and of value: per head.
+// Size per head of query and key, and of value.
 int qk_head_size(const Transformer& model);
 int v_head_size(const Transformer& model);
 // Heads of a layer's attention, those of its keys and values, and their sizes; shared keys have no
@@ -277,7 +277,7 @@ double mean_keys(const Transformer& model, Mixer mixer, int seq_length, bool cau
 bool has_qkv_bias(const Transformer& model);
 bool has_output_bias(const Transformer& model);  // of attention's output
 bool has_mlp_bias(const Transformer& model);
-// Of all shared experts together.
+// Width of all shared experts together.
 double shared_width(const Experts& experts);
 // The encoder's layers, as a model of their width.
 Transformer encoder_of(const Transformer& model);

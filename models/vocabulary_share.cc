@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kElement = 2;  // bytes of bf16
 
-// Of one share's matrix, columns of the output or rows of the embedding.
+// Columns of the output, or rows of the embedding, in one share.
 double columns(const Transformer& model, const LayerContext& context) {
   return std::ceil(1.0 * model.vocab_size / context.tensor / context.vocabulary_devices);
 }

@@ -1,5 +1,5 @@
-// What one GPU does in one pass of one layer, in the terms in which a GPU can be asked how long it
-// takes: matmuls by shape, attention, bytes moved by memory-bound kernels, and collectives.
+// One GPU's work in one pass of one layer, in terms that a GPU model can time: matmuls by shape,
+// attention, bytes moved by memory-bound kernels, and collectives.
 //
 // Pure values in fixed room: building and timing one allocates nothing, so that a sweep may do so
 // for every point. models/transformer.h makes them, models/gpu.h and models/collective.h time them.
@@ -33,13 +33,13 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Group group = Group::kTensor;
   Bytes bytes;
-  // Of an all-to-all: ranks that get the same number, of which a node gets it once; 1: it is sent
+  // In an all-to-all: ranks that get the same number, of which a node gets it once; 1: it is sent
   // to every rank by itself.
   int copies = 1;
   double reach = 1;  // share of the ranks among which a token's stand
   int steps = 1;     // so many times, one after the other
-  // Of Work::attention: the kernel that runs in as many equal parts as the group has ranks, beside
-  // one of which each step runs; -1: it runs beside nothing.
+  // The kernel in Work::attention that runs in as many equal parts as the group has ranks, each
+  // step beside one part; -1: it runs beside nothing.
   int beside = -1;
 };
 

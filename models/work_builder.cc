@@ -273,7 +273,7 @@ void WorkBuilder::dispatch() {
   ++work_.routed;
 }
 
-// Of every stretch of patches that becomes a token: the way into the encoder, and out of it.
+// Projects every stretch of patches that becomes a token: the way into the encoder, and out of it.
 void WorkBuilder::projector() {
   const Encoder& encoder = *model_.encoder;
   const double patches = encoder.patches * images_of(model_, context_);

@@ -22,13 +22,13 @@ class WorkBuilder {
         ranks_(context.tensor) {}
 
   void layer(LayerKind kind);
-  // Of `layer`: what runs between the two exchanges of tokens; without experts, the MLP.
+  // The part of `layer` between the two exchanges of tokens; without experts, the MLP.
   void feed(LayerKind kind);
-  // What stands on the ends: not the shares of a vocabulary that all devices divide.
+  // The ends of the model, without the shares of a vocabulary that all devices divide.
   void embedding();
   void output();
   void mtp_projection();
-  // Of a share of a divided vocabulary with this many rows of the embedding, or columns of the
+  // Work of a share of a divided vocabulary with this many rows of the embedding, or columns of the
   // output: layer_work's, in the builder's pass.
   void share_of_embedding(double rows);
   void logits(double columns);
@@ -78,7 +78,7 @@ class WorkBuilder {
   void indexer();
   void sparse_core(bool backward);
   void plain_core(bool backward);
-  // What context ranks send each other for attention, and the copies that it takes.
+  // Messages between context ranks for attention, and the copies that these need.
   void exchange_context();
   void gather_keys();
   void divide_heads(bool backward);

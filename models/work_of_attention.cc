@@ -224,7 +224,7 @@ void WorkBuilder::fused_core(bool backward) {
   const double pairs = attended_pairs(model_, mixer_, context_);
   const double depth = backward ? 3 * qk + 2 * v : qk + v;
   const double groups = all.groups / ranks_;
-  // Of the sequence up to a slice's end, for the heads that are here; queries and outputs in every
+  // Keys of the sequence up to a slice's end, for this GPU's heads; queries and outputs in every
   // part of a ring.
   const double seen = 1 + 1.0 * context_.before / context_.seq_length;
   const double keys = seen * tokens_ * sequence_ranks(context_) * groups * (qk + v);

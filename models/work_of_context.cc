@@ -1,4 +1,4 @@
-// What context ranks exchange for attention, as Transformer Engine has it
+// Exchanges of context ranks for attention, as in Transformer Engine
 // (attention/dot_product_attention/context_parallel.py): AttnFuncWithCPAndKVAllGather,
 // AttnFuncWithCPAndKVP2P and AttnFuncWithCPAndQKVOA2A.
 #include "models/work_builder.h"
@@ -50,9 +50,9 @@ void WorkBuilder::divide_heads(bool backward) {
   if (backward) exchange(of.outputs);
 }
 
-// Of n ranks each passes on what it has n - 1 times, beside a part of attention each. Backward
-// gradients of keys and values follow a part behind: the first step has none, the last nothing
-// else. Each part's result is added to that of the parts before it.
+// Each of n ranks passes keys and values on n - 1 times, beside a part of attention each. In
+// backward their gradients follow a part behind: the first step has none, the last nothing else.
+// Each part's result is added to that of the parts before it.
 void WorkBuilder::pass_keys_on(bool backward, int kernel) {
   const int ranks = ring_ranks(context_);
   if (ranks == 1) return;
