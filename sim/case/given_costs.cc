@@ -18,7 +18,8 @@ T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, 
   return value / (static_cast<double>(place.chunks(place.device(vs))) / place.directions());
 }
 
-// Of a message to the next stage. Schedules plan with the nominal way of the first pipeline.
+// Seconds of a message to the next stage. Schedules plan with the nominal way of the first
+// pipeline.
 Seconds transfer_to(const Case& made, int vs, int next) {
   const Scenario& scenario = *made.scenario;
   const Placement& place = made.placement;
@@ -28,7 +29,7 @@ Seconds transfer_to(const Case& made, int vs, int next) {
                          *scenario.cost.message / made.parts);
 }
 
-// Of every device's share of the vocabulary, and of the collectives.
+// Adds costs of every device's share of the vocabulary, and of the collectives.
 void add_given_vocabulary(Case& made) {
   const Scenario& scenario = *made.scenario;
   const GivenCost& cost = scenario.cost;
@@ -53,7 +54,7 @@ void add_given_vocabulary(Case& made) {
   problem.barriers[static_cast<size_t>(Barrier::kRendezvous)] = Seconds(0);
 }
 
-// Of the passes of a run.
+// Adds the costs of a run's measured passes.
 void add_measured_costs(Case& made) {
   const MeasuredPasses& measured = *made.scenario->cost.passes;
   const Placement& place = made.placement;

@@ -1,5 +1,5 @@
-// What a scenario gives of costs and memory, on the stages of a case (docs/reference/model.md,
-// "Given costs"). For make_case, in the order that stands there.
+// A scenario's given costs and memory, on the stages of a case (docs/reference/model.md, "Given
+// costs"). make_case calls these in their order here.
 #pragma once
 
 #include "sim/case/case.h"

@@ -1,4 +1,4 @@
-// What a case's task graph is built with, beside its program and problem.
+// The options of a case's task graph, beside its program and problem.
 #pragma once
 
 #include <vector>

@@ -14,7 +14,7 @@ int gpus_per_switch(const Scenario& scenario) {
   return std::min(scenario.hardware->host.gpus_per_switch, scenario.cluster->gpus_per_node);
 }
 
-// What each direction of a link gets while both are busy, of what one gets alone.
+// Share of its bandwidth that each direction of a link keeps while both are busy.
 double duplex_share(const Scenario& scenario) {
   if (!scenario.hardware || !scenario.cost.copy_out.empty()) return scenario.cost.copy_solo_factor;
   return std::min(1.0, scenario.hardware->host.duplex / scenario.hardware->host.alone);

@@ -47,7 +47,7 @@ CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
   return setting;
 }
 
-// Of its own: among the passes that were read.
+// True if R is among the passes that were read.
 bool has_recomputation(const ScheduleChoice& choice) {
   if (choice.program) return choice.program->recomputes();
   return choice.described && schedule_of(choice).describes_recompute;
@@ -101,7 +101,7 @@ OptimizerSync sync_of(const Scenario& scenario, const ScheduleChoice& choice) {
   return scenario.sync;
 }
 
-// What is not known of iterations that run into each other.
+// Refuses options that do not work with iterations that run into each other.
 void check_stream(const Case& made) {
   const auto refuse = [&made](const char* what) {
     throw InfeasibleError(fmt::format("{} is not known with {}: its iterations run into each other",
@@ -128,7 +128,7 @@ Problem empty_problem(const Case& made) {
   return problem;
 }
 
-// Those that the choice asks for, and those with R among the passes that were read.
+// Stages that the choice asks to recompute, and those with R among the passes that were read.
 std::vector<bool> recomputing_stages(const Case& made) {
   std::shared_ptr<const Program> read = made.choice.program;
   if (!read && has_recomputation(made.choice)) {

@@ -105,7 +105,7 @@ class OrderSearch {
     left_ = std::max(kCandidates, kPasses / std::max<size_t>(1, program_->size()));
   }
 
-  // Whether the order is better than what was tried before it.
+  // True if the order is better than all tried before it.
   bool take(const Order& order) {
     if (left_ == 0) return false;
     --left_;
@@ -162,7 +162,7 @@ class OrderSearch {
     return take(other);
   }
 
-  // Of the microbatches as problem_ has them.
+  // The program for the microbatches in problem_.
   std::shared_ptr<const Program> program() {
     if (planned_anew_) program_ = program_on_device(choice_, problem_);
     return copied_anew_ ? offloaded(choice_, *program_, problem_) : program_;

@@ -9,8 +9,8 @@
 namespace pipesim {
 namespace {
 
-// The nodes that hold a device's GPUs, ranks in the order of Megatron-LM. Of nodes that hold
-// nothing else one stands for all.
+// The nodes that hold a device's GPUs, ranks in the order of Megatron-LM. One node stands for all
+// that hold nothing else.
 std::vector<std::vector<NodeShare>> node_shares(const Scenario& scenario) {
   if (!scenario.cluster) return {};
   const int devices = scenario.parallel.pipeline;

@@ -1,5 +1,5 @@
-// What a case takes of its nodes' memory: activations that its schedule or its modules offload, and
-// the optimizer states that the host updates.
+// A case's use of its nodes' memory: activations that its schedule or its modules offload, and the
+// optimizer states that the host updates.
 #pragma once
 
 #include <optional>
@@ -27,11 +27,11 @@ struct HostMemory {
 // The optimizer states alone, of the node that holds most of them: no run takes less. O(devices).
 Bytes optimizer_on_node(const Case& made);
 
-// Empty where nothing waits on the host. Of a program with copies `graph` and `timeline` say when
-// they run; without copies neither is read. What modules offload is there from the start of a
-// unit's F to the end of its B; of a node whose GPUs belong to several devices it is the sum of
-// their peaks, which they need not reach at once. Of units that differ each counts as the largest.
-// O(passes), or O(n log n) of n copies.
+// Empty where nothing waits on the host. `graph` and `timeline` time the copies of a program that
+// has any; otherwise neither is read. Activations that modules offload are there from the start of
+// a unit's F to the end of its B. A node with GPUs of several devices counts the sum of their
+// peaks, which they need not reach at once. Units that differ count as the largest. O(passes), or
+// O(n log n) of n copies.
 std::optional<HostMemory> host_memory_of(const Case& made, const Program& program,
                                          const TaskGraph* graph, const Timeline& timeline);
 

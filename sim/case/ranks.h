@@ -6,8 +6,8 @@
 
 namespace pipesim {
 
-// Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the
-// replicas of one pipeline position stand together: rank = device * pipelines + pipeline.
+// Position in the cluster of device `device` of pipeline `pipeline`. The replicas of one pipeline
+// position are adjacent, as in Megatron-LM: rank = device * pipelines + pipeline.
 int rank_of(const Scenario& scenario, int pipeline, int device);
 
 // GPUs of a device of the pipeline, in all its replicas.

@@ -29,7 +29,7 @@ class Reuse : public OrderSource {
   static constexpr size_t kUsualBytes = size_t{128} << 20;
   explicit Reuse(size_t most_bytes = kUsualBytes) : most_bytes_(most_bytes) {}
 
-  // What `make` gives for such a problem of the schedule, which must have a fixed order there.
+  // The result of `make`, kept for such problems of the schedule. Requires a fixed order there.
   std::shared_ptr<const Program> program(
       const Schedule& schedule, const Problem& problem,
       const std::function<std::shared_ptr<const Program>()>& make);
@@ -39,14 +39,14 @@ class Reuse : public OrderSource {
 
   [[nodiscard]] bool keeps(const Program* program) const;
 
-  // As build_task_graph. The graph of a kept program or order, once nobody else holds it, is the
-  // next one's.
+  // Does the work of build_task_graph. The graph of a kept program or order becomes the next one,
+  // once nobody else holds it.
   std::shared_ptr<const TaskGraph> graph(const std::shared_ptr<const Program>& program,
                                          const Problem& problem,
                                          const std::vector<std::vector<int>>& ranks,
                                          const BuildOptions& options);
 
-  // As peaks_in_order, which a kept graph is asked for anew only where its bytes have changed.
+  // Does the work of peaks_in_order, for a kept graph only where its bytes have changed.
   std::vector<Bytes> peaks(const TaskGraph& graph);
 
   [[nodiscard]] size_t bytes() const;
@@ -57,7 +57,7 @@ class Reuse : public OrderSource {
     std::shared_ptr<TaskGraph> graph;
     KeptPeaks peaks = {};
   };
-  // What fixed orders follow from: of the problem only that.
+  // The part of a problem that decides a fixed order.
   struct Key {
     bool whole = false;  // a program, which may recompute; or the order alone
     const Schedule* schedule = nullptr;

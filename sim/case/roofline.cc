@@ -37,7 +37,7 @@ void add_blocks(Case& made, const LayerCosts& costs) {
   }
 }
 
-// What modules offload comes and goes beside the passes.
+// Adds waits for activations that modules copy out and back beside the passes.
 void wait_for_copies(Case& made) {
   const Placement& place = made.placement;
   const auto copy = [&](int vs) {

@@ -6,10 +6,10 @@
 
 namespace pipesim {
 
-// Sets seconds of every stage, with what its passes wait for of sharded weights and gradients, of
-// messages and shares of the vocabulary, and what closes an iteration on each device: its
+// Sets the seconds of every stage. They include waits for sharded weights and gradients, messages,
+// and shares of the vocabulary. Sets the step that closes an iteration on each device: its
 // gradients, their norm unless the optimizer is validated afterwards, its optimizer step, its
-// parameters. Of the slice of a sequence that the setting's context is, or of all of it. Requires
+// parameters. The setting's context is a slice of a sequence, or all of it. Requires
 // Outline::setting and a layout. O(stages), with sharding O(layers).
 void add_roofline(Case& made);
 

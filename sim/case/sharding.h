@@ -1,4 +1,4 @@
-// What the passes of a case wait for of sharded weights and gradients (models/sharding.h).
+// Seconds that a case's passes wait for sharded weights and gradients (models/sharding.h).
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace pipesim {
 
-// Of every virtual stage. Requires Outline::setting, a layout and a shape. O(layers).
+// By virtual stage. Requires Outline::setting, a layout and a shape. O(layers).
 std::vector<StageSharding> stage_shardings(const Case& made, const LayerCosts& costs);
 
 // Adds them to the seconds of stages and blocks; a block waits for what both of its passes do.

@@ -50,7 +50,7 @@ Cluster cluster_of(const Case& made) {
   return cluster;
 }
 
-// What GPUs do by themselves, unless their passes are slowed down already (graph_options.cc).
+// The GPUs' own changes of speed, unless their passes are slowed down already (graph_options.cc).
 std::span<const SpeedChange> speeds_of(const Scenario& scenario) {
   if (scenario.gpu == GpuModel::kTimer) return {};
   return scenario.perturb.stragglers;
@@ -62,11 +62,11 @@ class Run {
   Run(const Case& made, const Engine& engine, Reuse* reuse, Detail detail)
       : made_(made),
         engine_(engine),
-        // What is kept knows one cost for all microbatches of a stage.
+        // A kept graph has one cost for all microbatches of a stage.
         reuse_(made.problem.kinds.empty() ? reuse : nullptr),
         detail_(detail),
         cluster_(cluster_of(made)) {
-    // Of a stream that of one iteration: what the schedule says against its shape.
+    // A stream's program here is of one iteration, by whose shape the schedule refuses.
     result_.program = make_program(made, streams() ? nullptr : reuse_);
     slowed_ = beside_copies(made, *result_.program);
     result_.seconds.plan = watch_.lap();
@@ -207,7 +207,7 @@ class Run {
     return ensemble_of(reports, perturb.seed, jitter);
   }
 
-  // Of the runs of an ensemble that are not among the reports: an ensemble has its first one's
+  // Adds the runs of an ensemble that have no report yet. All of its runs have the first one's
   // peaks.
   void add_numbers_of_others(double jitter, std::vector<Report>& reports,
                              std::span<const Bytes> peaks = {}) {
@@ -221,7 +221,7 @@ class Run {
     result_.seconds.run += watch_.lap();
   }
 
-  // What devices hold beside activations; replicas hold the same.
+  // Adds the devices' memory beside activations; replicas hold the same.
   void add_memory() {
     Report& report = result_.report;
     const std::vector<Bytes> ordered = ordered_peaks(made_, *result_.program);
@@ -258,7 +258,7 @@ Case redrawn(const Case& made, std::uint64_t seed) {
   return make_case(outline_of(shared, made.choice), made.layout ? &*made.layout : nullptr);
 }
 
-// Of every device that of the draw in which it holds most.
+// Takes each device's memory from the draw in which it holds most.
 void take_largest_peaks(Report& report, std::span<const Report> draws) {
   for (const Report& draw : draws) {
     for (size_t d = 0; d < report.devices.size(); ++d) {
@@ -302,7 +302,7 @@ Result result_of(const Case& made, const Engine& engine, Reuse* reuse, Detail de
   return first;
 }
 
-// Whether nothing but its program can keep it from being a lane beside others.
+// True if only its program can keep it from being a lane beside others.
 bool may_be_lane(const Case& made) {
   const Scenario& scenario = *made.scenario;
   const auto& unequal = scenario.batch.unequal;

@@ -59,7 +59,7 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 Result simulate(const Case& made, const Engine* engine = nullptr, Reuse* reuse = nullptr,
                 Detail detail = Detail::kCauses);
 
-// What `simulate` gives or throws.
+// The result or exception of `simulate`.
 struct Simulated {
   std::optional<Result> result;
   std::exception_ptr error;
@@ -71,8 +71,8 @@ struct Simulated {
   }
 };
 
-// The numbers of all of them. Those of one program and structure (renumber.h) are lanes of
-// one evaluation, if the engine is `replay` and nothing is left to chance.
+// Simulates all cases for their numbers. Cases of one program and structure (renumber.h) are lanes
+// of one evaluation, if the engine is `replay` and nothing is left to chance.
 std::vector<Simulated> simulate_all(std::span<const Case> cases, Reuse& reuse);
 
 }  // namespace pipesim

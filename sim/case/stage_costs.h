@@ -15,8 +15,8 @@ void find_layer_costs(Outline& outline);
 // the schedule keeps some (Schedule::versions). Gradients and the optimizer's state are there once.
 Bytes older_weights(const Outline& outline, int device, std::span<const StageLayers> stages);
 
-// Of the case's context: memory, stages of the problem, what closes an iteration. Requires outline,
-// layout and shape; what was there of these is replaced. O(stages).
+// Sets memory, the problem's stages and the closing step by the case's context, in place of earlier
+// ones. Requires outline, layout and shape. O(stages).
 void add_stage_costs(Case& made);
 
 }  // namespace pipesim

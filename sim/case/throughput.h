@@ -1,4 +1,4 @@
-// What a case's iteration time comes to per second (docs/reference/model.md).
+// Rates that follow from a case's iteration time (docs/reference/model.md).
 #pragma once
 
 #include <optional>
@@ -29,8 +29,8 @@ struct Throughput {
   return mfu >= 1.2 * mfu_causal && mfu > 0;
 }
 
-// Of runs that took so many seconds each: what they did together by all their seconds. What one
-// does not know the mean does not.
+// The mean over runs that took so many seconds each: all their work by all their seconds. A number
+// that one run lacks, the mean lacks.
 Throughput mean_of(std::span<const Throughput> runs, std::span<const double> seconds);
 
 // Empty where the micro batch size is not known.

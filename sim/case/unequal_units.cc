@@ -59,7 +59,7 @@ LayerContext sliced(LayerContext context, const Slice& slice, const ScheduleChoi
                   choice.name, slice.end - slice.begin, slice.of, context.whole, step));
 }
 
-// Of a pass `share` is causal attention, which sees all that comes before.
+// Causal attention is `share` of a pass, and sees all that comes before.
 StageCost at_position(StageCost stage, double share, const Slice& slice) {
   if (share == 0) return stage;
   const Seconds before = stage.forward + stage.backward_input + stage.backward_weight;
@@ -106,7 +106,7 @@ std::vector<StageCost> given_slice(const Case& made, double factor, const Slice&
   return stages;
 }
 
-// What an uneven microbatch has of its own.
+// The documents and images of one uneven microbatch.
 struct Microbatch {
   Documents documents = {};
   std::optional<int> images = {};
@@ -137,7 +137,7 @@ UnitKind modelled_slice(const Case& made, const Microbatch& microbatch, const Sl
   return {size, std::move(one.problem.stages)};
 }
 
-// Those of every microbatch; one of them all where they cost alike.
+// The slices of every microbatch; one of them all where they cost alike.
 std::vector<Slice> slices_of(const Case& made) {
   const Scenario& scenario = *made.scenario;
   const int splits = made.problem.shape.splits;

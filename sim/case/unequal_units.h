@@ -1,4 +1,4 @@
-// What units cost that are not alike: microbatches of other documents or other factors, and slices
+// Costs of units that are not alike: microbatches of other documents or other factors, and slices
 // of a sequence, whose attention grows with their position (docs/reference/model.md, "Unequal
 // microbatches").
 #pragma once
@@ -16,7 +16,7 @@ namespace pipesim {
 // ranks can divide. It refers to `documents`.
 LayerContext packed_microbatch(LayerContext context, std::span<const int> documents);
 
-// Of the microbatch with most tokens, by which buffers are sized.
+// The microbatch with most tokens, by which buffers are sized.
 LayerContext longest_microbatch(const LayerContext& context,
                                 std::span<const Documents> microbatches);
 
@@ -27,9 +27,9 @@ struct Slice {
   long of = 1;
 };
 
-// What one unit costs on every virtual stage that is this slice of a sequence like those that the
-// problem's stages are of. InputError at the schedule where the slice has no tokens that its ranks
-// could divide, or stands beside an encoder.
+// Costs of one unit on every virtual stage, a slice of the sequence that the problem's stages are
+// for. InputError at the schedule where the slice has no tokens that its ranks could divide, or is
+// beside an encoder.
 std::vector<StageCost> slice_costs(const Case& made, const Slice& slice);
 
 // Adds their kinds to the case's problem; nothing where all units cost alike.

@@ -40,7 +40,7 @@ std::shared_ptr<const Scenario> scenario_in(const Outline& outline, const Memory
   modelled.context = setting.context;
   if (is_sharded(scenario.vocabulary)) modelled.context.vocabulary_devices = setting.pipeline;
   modelled.context.recompute = RecomputeGranularity::kNone;
-  // As Megatron does where nothing is said, experts are divided as the rest is.
+  // Experts are divided like the rest, Megatron-LM's default.
   const LayerContext& before = scenario.modelled->context;
   if (before.expert_tensor == before.tensor)
     modelled.context.expert_tensor = setting.context.tensor;
@@ -57,7 +57,7 @@ ScheduleChoice in_setting(const Outline& outline, const MemorySetting& setting) 
   return choice;
 }
 
-// Of the device that holds most; nothing where the layers do not fit, or no schedule is made.
+// Peak of the device that holds most; nothing where the layers do not fit, or no schedule is made.
 std::optional<Bytes> peak_of(const Outline& outline) {
   std::optional<Layout> balanced;
   if (asks_for_balance(*outline.scenario)) {
@@ -93,7 +93,7 @@ std::optional<Bytes> peak_in(const Outline& outline, const MemorySetting& settin
   }
 }
 
-// Of the device that offloads most.
+// Chunks that leave the device that offloads most.
 int chunks_that_leave(const Program& program) {
   std::set<std::pair<std::uint32_t, std::uint16_t>> leave;
   for (const LinkCopies& link : program.copies()->links) {
@@ -155,7 +155,7 @@ class HostSearch {
     return make_case(outline_of(made_.scenario, choice), made_.layout ? &*made_.layout : nullptr);
   }
 
-  // Whether so many microbatches have room; notes the plan where devices keep less than before.
+  // True if so many microbatches have room; notes the plan where devices keep less than before.
   bool fits(int count) {
     OffloadedMicrobatches& some = choice_.offload->microbatches;
     some = named_;

@@ -1,5 +1,5 @@
-// What would make a case fit whose simulation did not: the nearest change for its GPUs' memory, the
-// nearest offload for its hosts'.
+// Changes that make a case fit: the nearest for its GPUs' memory, the nearest offload for its
+// hosts'.
 #pragma once
 
 #include <optional>
@@ -28,8 +28,8 @@ Advice advise(const Case& made, const Result& result, const Engine* engine = nul
 // has it. Empty when there is none. Requires a model.
 std::optional<MemoryChange> change_that_fits(const Outline& outline);
 
-// What fits a full host: for so many chunks and for fewer, the most microbatches are sought by
-// halving; of the plans that are tried the one whose devices keep least, of equal ones the first.
+// The offload that fits a full host. For so many chunks and for fewer, the most microbatches are
+// sought by halving; among the plans tried, the one whose devices keep least, ties to the first.
 // Empty where none keeps less than without offload. Requires a result that offloads.
 std::optional<HostPlan> offload_that_fits(const Case& made, const Result& result,
                                           const Engine* engine = nullptr);

@@ -25,7 +25,7 @@ void check_size(const Outline& outline) {
                                kMostPasses, choice.name, passes));
 }
 
-// Of those that may leave, how many do.
+// Counts the activations that leave among those that may.
 std::string counted(const Program& program) {
   size_t copies = 0;
   if (const CopyPlan* plan = program.copies()) {
@@ -36,7 +36,7 @@ std::string counted(const Program& program) {
   return fmt::format("{} of {} activations leave", copies, all);
 }
 
-// Of the stage where copies take longest beside its passes.
+// Copies' seconds over passes' seconds, on the stage where that ratio is largest.
 double ratio_of(const Problem& problem) {
   double ratio = 0;
   for (const StageCost& cost : problem.stages) {
@@ -53,7 +53,7 @@ std::string some_of(const Offload& offload, int microbatches) {
                      numbers_of(offload.microbatches, microbatches).size(), microbatches);
 }
 
-// What an ensemble's mean may be off.
+// Standard error of an ensemble's mean.
 double error_of(const Report& report) {
   if (!report.ensemble) return 0;
   return report.ensemble->stddev.value() / std::sqrt(report.ensemble->runs);

@@ -1,4 +1,4 @@
-// What `offload: auto` stands for: the most chunks that cost no time and fit the hosts' memory.
+// Resolves `offload: auto`: the most chunks that cost no time and fit the hosts' memory.
 #pragma once
 
 #include <string>

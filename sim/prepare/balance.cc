@@ -54,9 +54,8 @@ class Balancer {
     std::shared_ptr<const Program> program;
   };
 
-  // Whether what the schedule plans with the layout fits. If not, `room` is told what the devices
-  // hold. Where a split was found with such knowledge and holds more all the same, that much is
-  // taken away.
+  // True if the schedule's plan for the layout fits. If not, `room` learns what the devices hold. A
+  // split found with that knowledge may still hold more; the excess is then taken from the room.
   bool plan_fits(MemoryRoom& room, bool known) {
     bool fits = true;
     const Planned planned = [&] {

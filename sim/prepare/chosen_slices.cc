@@ -33,7 +33,7 @@ SliceTime time_of(const Case& made, const std::vector<StageCost>& stages) {
   return {most, sum - most + 2 * messages};
 }
 
-// What is planned is of stages that are alike, and of F and B that are longest together.
+// Plans assume equal stages, and F and B that are longest together.
 constexpr size_t kMostTried = 32;
 
 std::vector<std::vector<long>> equal_slices(int units) {

@@ -1,4 +1,4 @@
-// What `splits: optimal` stands for: the lengths of slices with which a sequence passes soonest.
+// Resolves `splits: optimal`: the lengths of slices with which a sequence passes soonest.
 #pragma once
 
 #include <vector>

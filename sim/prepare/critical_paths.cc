@@ -61,8 +61,8 @@ class CriticalPaths::Step {
     keep_relevant();
   }
 
-  // Those with the fewest empty stages, and of these with the shortest longest path, at most so
-  // many.
+  // At most `count` moves of a layer: those with the fewest empty stages, then with the shortest
+  // longest path.
   [[nodiscard]] std::vector<Next> next(size_t count) const {
     const int stages = static_cast<int>(now_.size());
     std::vector<Next> next;
@@ -101,7 +101,7 @@ class CriticalPaths::Step {
     known_.push_back(std::move(known));
   }
 
-  // Those that a layer may make the longest, the longest first.
+  // Keeps the paths that a layer may make the longest, the longest first.
   void keep_relevant() {
     std::ranges::stable_sort(known_, std::ranges::greater(), &Known::seconds);
     const Known& longest = known_.front();

@@ -1,9 +1,9 @@
-// What critical paths of simulated splits say of splits near by.
+// Critical paths of simulated splits, which bound the iterations of splits near by.
 //
-// A path is one of every split of the same order of passes: its passes take what the layers of
-// their stages do, all else on it stays. So the longest of the paths that are known is what an
-// iteration of another split takes at least; about that where passes overlap or costs are given,
-// and of the optimizer's step, which is taken to grow as W does.
+// A path exists in every split of the same order of passes: its passes take the seconds of their
+// stages' layers, all else on it stays. So the longest known path is a lower bound on the iteration
+// of another split. The bound is approximate where passes overlap or costs are given, and for the
+// optimizer's step, which is taken to grow as W does.
 #pragma once
 
 #include <array>

@@ -105,7 +105,7 @@ class Simulations {
     made.problem.recompute_chunks = 0;  // its R stand in the program
   }
 
-  // Those that have no plan go.
+  // Plans each split, and drops those without a plan.
   void plan(std::vector<Case>& cases, std::vector<size_t>& numbers) {
     planners_->run(cases.size(), [&](size_t i) {
       try {
@@ -192,7 +192,7 @@ class OrderSearch {
     room_->observe(*program);
   }
 
-  // What is planned anew may hold less, and copies to the host make room that is not seen here.
+  // A new plan may hold less, and copies to the host make room that this check does not see.
   bool fits(const Layout& layout) {
     if (!room_) return true;
     const Placement& place = outline_.placement;
@@ -210,8 +210,8 @@ class OrderSearch {
   std::unique_ptr<Engine> engine_ = make_replay_engine();
 };
 
-// Splits of a schedule whose order follows the split. What is found for the order of a good one is
-// planned for, in turns with what a layer from a device with much to one with little makes of it.
+// Splits of a schedule whose order follows the split. Turns alternate: splits found for a good
+// one's order are planned, then splits with a layer moved from a full device to an empty one.
 class PlannedSearch {
  public:
   // The program of a stream follows the number of its iterations.
@@ -230,7 +230,7 @@ class PlannedSearch {
   }
 
  private:
-  // What is to be planned for, the first last.
+  // Layouts to plan for, the first last.
   struct Near {
     Layout of;
     std::vector<Layout> layouts;

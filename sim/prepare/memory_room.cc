@@ -76,7 +76,7 @@ std::vector<Held> moments_of(const Program& program, int device) {
   return moments.all();
 }
 
-// What passes of a chunk keep of these numbers.
+// Bytes that passes of a chunk keep of these numbers.
 Bytes bytes_of(const Held& held, int chunk, const StageMemory& memory) {
   const double* numbers = held.data() + static_cast<size_t>(chunk) * kParts;
   return numbers[kActivation] * memory.activation + numbers[kStash] * memory.weight_stash +
@@ -102,7 +102,7 @@ MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
     const DeviceMemory held = model_.device({&one, 1});
     const StageMemory kept = model_.stage(one);
     layer_ = std::min(layer_, held.weights + held.gradients + held.optimizer);
-    // Of a chunk that recomputes another layer adds its checkpoint alone.
+    // In a chunk that recomputes, another layer adds its checkpoint alone.
     least_.activation =
         std::min(least_.activation, recompute_chunks_ > 0 ? kept.checkpoint : kept.activation);
     least_.weight_stash = std::min(least_.weight_stash, kept.weight_stash);
@@ -164,7 +164,7 @@ void MemoryRoom::note_stages(std::span<const StageLayers> chunks) {
   }
 }
 
-// Of the stages noted last.
+// Bytes of the stages noted last.
 Bytes MemoryRoom::bytes(const Held& held) const {
   Bytes sum;
   for (size_t chunk = 0; chunk < stages_.size(); ++chunk) {
@@ -173,7 +173,7 @@ Bytes MemoryRoom::bytes(const Held& held) const {
   return sum / splits_ + held.back() * share_;
 }
 
-// What passes keep of these layers at most.
+// The most that passes keep of these layers.
 Bytes MemoryRoom::kept(int device, std::span<const StageLayers> chunks) {
   note_stages(chunks);
   Bytes most;

@@ -1,7 +1,7 @@
-// Whether stages fit the memory of the devices that run a program, while layers are moved between
-// them: for balance.
+// Decides if stages fit the memory of the devices that run a program, while balance moves layers
+// between them.
 //
-// What a device keeps follows from the program: how many microbatches' activations, stashes and
+// The program decides what a device keeps: how many microbatches' activations, stashes and
 // checkpoints it holds at once on each chunk, whatever their size.
 #pragma once
 
@@ -25,7 +25,7 @@ class MemoryRoom : public DeviceRoom {
   // The program whose moments count from now on. O(passes x moments).
   void observe(const Program& program);
   void take_away(int device, Bytes bytes) { capacity_[device] -= bytes; }
-  // Of what passes keep.
+  // A limit on bytes that passes keep.
   void limit(Bytes kept) { limit_ = kept; }
 
   Bytes peak(int device, std::span<const StageLayers> chunks) {
@@ -36,11 +36,11 @@ class MemoryRoom : public DeviceRoom {
                 std::span<const int> open) override;
 
  private:
-  // What a device keeps at one moment: numbers of activations, stashes and checkpoints of each
-  // chunk in turn, and last of shares of the output.
+  // Numbers that a device keeps at one moment: activations, stashes and checkpoints of each chunk
+  // in turn, and last shares of the output.
   using Held = std::vector<double>;
 
-  // What a device holds whatever passes keep.
+  // A device's bytes beside those that passes keep.
   [[nodiscard]] DeviceMemory beside(int device, std::span<const StageLayers> chunks) const;
   void note_stages(std::span<const StageLayers> chunks);
   [[nodiscard]] Bytes bytes(const Held& held) const;
@@ -56,7 +56,7 @@ class MemoryRoom : public DeviceRoom {
   std::vector<std::vector<Held>> moments_;  // by device
   std::vector<Held> means_;                 // of each device's
   std::vector<StageMemory> stages_;         // noted last
-  // Of one layer, of either kind the less.
+  // Bytes of one layer, of the smaller kind.
   Bytes layer_{std::numeric_limits<double>::infinity()};
   StageMemory least_{layer_, layer_, layer_, layer_};
 };
