@@ -12,7 +12,7 @@
 namespace pipesim {
 namespace {
 
-// Of documents that fill `tokens`, the last one cut; of a list all.
+// Draws documents that fill `tokens`, the last one cut; from a list, takes all.
 Documents enough(const Draw& draw, std::uint64_t seed, long tokens) {
   Documents documents;
   long sum = 0;
@@ -79,7 +79,7 @@ std::vector<int> images_of_microbatches(const Draw& draw, const Scenario& scenar
   return images;
 }
 
-// As many of those that are drawn as the documents of a microbatch have room for.
+// Keeps as many drawn images as the documents of a microbatch have room for.
 void fit_images(const Draw& draw, const Scenario& scenario, UnequalBatch& unequal) {
   const double of_image = tokens_of_image(scenario);
   for (size_t i = 0; i < unequal.images.size(); ++i) {
@@ -102,7 +102,7 @@ long capacity_of(const Batch& batch) {
   return static_cast<long>(*batch.micro_batch_size) * *batch.seq_length;
 }
 
-// Of one batch, which fills the microbatches.
+// Documents of one batch, which fills the microbatches.
 Documents batch_of(const UnequalBatch& unequal, const Batch& batch, std::uint64_t seed) {
   const long capacity = capacity_of(batch);
   Documents documents = enough(unequal.draw, seed, capacity * batch.microbatches);
@@ -138,7 +138,7 @@ std::vector<Documents> packed(const UnequalBatch& unequal, const Scenario& scena
   return packed_by_work(documents, microbatches, capacity, unequal.room, work_of(scenario));
 }
 
-// Of a stream that began with the draw's first seed.
+// Continues a stream that began with the draw's first seed.
 std::vector<Documents> delayed(const UnequalBatch& unequal, const Scenario& scenario,
                                std::uint64_t seed) {
   DelayedPacking stream(static_cast<size_t>(scenario.batch.microbatches),
@@ -174,7 +174,7 @@ void draw_batch(Scenario& scenario, std::uint64_t seed) {
       unequal.documents = delayed(unequal, scenario, seed);
     }
     if (const auto& images = unequal.images_draw) {
-      // Of numbers that lengths of the same seed do not have.
+      // Gives images other numbers than lengths of the same seed.
       constexpr std::uint64_t kOfImages = 0x9E3779B97F4A7C15;
       const std::uint64_t own = images->seed + (seed - unequal.draw.seed);
       unequal.images = images_of_microbatches(*images, scenario, own ^ kOfImages);

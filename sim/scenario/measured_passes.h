@@ -34,14 +34,14 @@ struct MeasuredPasses {
   Seconds closing;                      // what the last backwards take more
 };
 
-// Of `count` stages; InfeasibleError where they neither divide nor are divided.
+// Measured passes on `count` stages; InfeasibleError where neither number divides the other.
 std::vector<StageOfRun> on_stages(const MeasuredPasses& measured, int count);
 
 // Seconds of the stage's passes, launches included.
 void fill(const StageOfRun& measured, StageCost& stage);
 
-// Of a message between two stages, without the launch of the pass that waits for it, which its own
-// seconds have.
+// Seconds of a message between two stages, without the launch of the pass that waits for it, which
+// its own seconds have.
 Seconds message_between(const MeasuredPasses& measured, const StageOfRun& up,
                         const StageOfRun& down);
 

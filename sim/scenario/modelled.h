@@ -1,5 +1,5 @@
-// What a scenario with a model asks for: which layers stand where, over which ranks they are
-// divided and what the framework keeps; and where its layers stand.
+// The part of a scenario with a model: its layers on stages, the ranks that divide them, and the
+// state that the framework keeps.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What interrupts a training run, and what it does about it: the section `reliability`.
+// Interruptions of a training run, and its answers to them: the section `reliability`.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// What a person asks for, checked and in base units: the value that a scenario file becomes.
+// A scenario file as a value: the person's question, checked and in base units.
 //
-// It says what is asked and nothing that follows from it: sim/prepare makes cases of it, one for
+// It holds the question and nothing that follows from it: sim/prepare makes cases of it, one for
 // each schedule.
 #pragma once
 
@@ -38,10 +38,10 @@ struct Recompute {
   Location where = {};
 };
 
-// What copies are planned with: what each direction gets while both are busy, or one alone.
+// The bandwidth that plans give copies: each direction's while both are busy, or one's alone.
 enum class CopyBandwidth { kDuplex, kAlone };
 
-// Those that may leave their device: a list, or every so many of a range.
+// The microbatches that may leave their device: a list, or every so many of a range.
 struct OffloadedMicrobatches {
   std::vector<int> listed = {};
   int from = 0;
@@ -70,7 +70,7 @@ struct Offload {
   Location where = {};
 };
 
-// Of memory_limit: what a device holds in all, of which activations get what is left.
+// A memory_limit for all that a device holds; activations get the rest.
 struct TotalLimit {
   Bytes bytes;
 };
@@ -85,8 +85,8 @@ struct ScheduleChoice {
   Location where;
   std::optional<int> chunks = {};  // virtual_pipeline_model_parallel_size, when set
   std::map<std::string, OptionValue, std::less<>> options = {};
-  // Of a sequence's slices, from its first tokens on, to one another; empty: as the option `splits`
-  // says, equal.
+  // Lengths of a sequence's slices, from its first tokens on, to one another. Empty: equal slices
+  // by the option `splits`.
   std::vector<long> slices = {};
   // sim/prepare chooses `slices`, in whole such parts of a sequence.
   std::optional<int> slice_units = {};
@@ -98,10 +98,10 @@ struct ScheduleChoice {
   std::optional<Offload> offload = {};      // likewise
 };
 
-// Of a choice without a program: the one of the registry, or the described one.
+// The schedule of a choice without a program: the registry's, or the described one.
 const Schedule& schedule_of(const ScheduleChoice& choice);
-// How its blocks of F and BW run; nothing where it has none. Those of a program that was read run
-// W apart.
+// How the choice's blocks of F and BW run; nothing where it has none. Blocks of a program that was
+// read run W apart.
 std::optional<BlockRun> blocks_of(const ScheduleChoice& choice);
 // Where the choice's schedule, or its program, puts the stages.
 Placement placement_of(const ScheduleChoice& choice, int devices);
@@ -115,7 +115,7 @@ int recompute_chunks_of(const ScheduleChoice& choice);
 // The chunks of every device whose activations may wait on the host; of a schedule that offloads by
 // itself, 0.
 int offload_chunks_of(const ScheduleChoice& choice);
-// What may leave, as a scenario writes it within `offload: {...}`; empty: everything.
+// The parts that may leave, as a scenario writes them within `offload: {...}`; empty: everything.
 std::string scope_text(const Offload& offload);
 // How tables call the choice: its name, what it recomputes and what it offloads, and, in the same
 // brackets, what else tells it `apart` from others.
@@ -161,7 +161,7 @@ struct GivenCost {
   std::vector<Seconds> output_backward;
   std::vector<Seconds> input_forward;
   std::vector<Seconds> input_backward;
-  // Of what F acquired; empty: not known.
+  // Seconds to copy what F acquired; empty: unknown.
   std::vector<Seconds> copy_out;
   std::vector<Seconds> copy_in;
   double copy_solo_factor = 1;   // on a copy while its link carries none the other way
@@ -179,12 +179,12 @@ struct Calibration {
   std::string measured;  // on what, when and with what
 };
 
-// What measured steps say of such runs (sim/anchor), read from a file.
+// Corrections from measured steps of such runs (sim/anchor), read from a file.
 struct Anchor {
   std::string file;
   Location where = {};
   CostFactors factors = {};
-  // Whether a run of the same model and precision is among those that it was made of.
+  // True if the anchor was made of a run of the same model and precision, among others.
   bool same_model = false;
 };
 
@@ -245,7 +245,7 @@ struct Scenario {
   std::optional<Hardware> hardware;  // of a cluster of the catalogue, changes applied
   // Where the numbers of both come from; null without a cluster.
   std::shared_ptr<const std::vector<Sourced>> sources = nullptr;
-  // Of seconds that follow from a model; empty where no measured run is near, or costs are given.
+  // Band of modelled seconds; empty where no measured run is near, or costs are given.
   std::optional<Band> band = {};
   EngineKind engine = EngineKind::kReplay;
   GpuModel gpu = GpuModel::kTimer;
@@ -257,12 +257,12 @@ struct Scenario {
   std::optional<Reliability> reliability = {};  // what whole training runs meet
 };
 
-// Whether layers are to be balanced over the stages: sim/prepare finds where they stand.
+// True if sim/prepare is to balance the layers over the stages.
 inline bool asks_for_balance(const Scenario& scenario) {
   return scenario.modelled && scenario.modelled->split.way == LayerSplit::Way::kBalanced;
 }
 
-// Whether activations are counted in bytes, given or modelled.
+// True if activations are counted in bytes, given or modelled.
 inline bool knows_memory(const Scenario& scenario) {
   return scenario.memory.has_value() || scenario.modelled.has_value();
 }

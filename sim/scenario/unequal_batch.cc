@@ -56,7 +56,7 @@ std::vector<Documents> packed_in_order(std::span<const int> documents, size_t mi
 
 namespace {
 
-// What finds no room goes to `left_over`, or, without it, to the microbatch of fewest tokens.
+// Documents without room go to `left_over`, or, without it, to the microbatch of fewest tokens.
 void fill_by_work(std::span<const int> documents, std::vector<Documents>& microbatches, double most,
                   const std::function<double(int)>& work, Documents* left_over) {
   std::vector<size_t> longest_first(documents.size());

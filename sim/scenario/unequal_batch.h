@@ -34,7 +34,7 @@ struct Draw {
   [[nodiscard]] bool listed() const { return kind == Kind::kListed; }
 };
 
-// As many as asked for, from seed `seed`; of a list all that there are. O(count).
+// Draws `count` values from seed `seed`; a list gives all that it has. O(count).
 std::vector<double> drawn(const Draw& draw, std::uint64_t seed, size_t count);
 
 enum class Packing {
@@ -64,13 +64,13 @@ struct UnequalBatch {
   MicrobatchOrder order = MicrobatchOrder::kGiven;
   std::vector<int> listed_order = {};  // of kListed: a permutation of the microbatches as drawn
 
-  // What was drawn, by microbatch.
+  // The drawn values, by microbatch.
   std::vector<Documents> documents = {};
   std::vector<int> images = {};  // of all its samples
   std::vector<double> factors = {};
 
   [[nodiscard]] bool lengths() const { return of == Of::kLengths; }
-  // Whether there are as many microbatches as a list has entries for.
+  // True if a list's length is the number of microbatches.
   [[nodiscard]] bool listed() const {
     return draw.listed() || (images_draw && images_draw->listed());
   }
@@ -79,8 +79,8 @@ struct UnequalBatch {
   }
 };
 
-// Documents in their order, each microbatch filled to `capacity` tokens; one that does not fit is
-// cut, and goes on in the next. What is left over after the last is left out.
+// Documents in their order, each microbatch filled to `capacity` tokens. One that does not fit is
+// cut, and goes on in the next microbatch. The rest after the last one is left out.
 std::vector<Documents> packed_in_order(std::span<const int> documents, size_t microbatches,
                                        long capacity);
 
@@ -91,8 +91,8 @@ std::vector<Documents> packed_by_work(std::span<const int> documents, size_t mic
                                       long capacity, double room,
                                       const std::function<double(int)>& work);
 
-// The same beside what microbatches hold already. Those that find no room in either stay behind, as
-// they stand.
+// The same beside documents that microbatches hold already. Returns those that find no room in
+// either, in their order.
 Documents pack_by_work(std::span<const int> documents, std::vector<Documents>& microbatches,
                        long capacity, double room, const std::function<double(int)>& work);
 

@@ -141,7 +141,7 @@ SweptKey swept_key(const std::string& key, const YamlValue& value) {
   return {std::move(path), value.key_where(), {}};
 }
 
-// Of an axis of its own: twice the same would be the same points twice.
+// Refuses a value given twice in an axis, which would make the same points twice.
 void check_once(const YamlValue& list) {
   std::set<std::string> seen;
   for (const YamlValue& each : list.list()) {
@@ -175,7 +175,7 @@ void read_zip(const YamlValue& zip, std::vector<Axis>& axes) {
 
 using Generator = boost::random::mt19937_64;
 
-// Of a list one of its values, of {from, to} a number between, both ends included.
+// Draws a value of a list, or a number in {from, to}, both ends included.
 class Drawn {
  public:
   explicit Drawn(const YamlValue& value) : value_(value) {

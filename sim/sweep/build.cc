@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t padded(size_t size) { return (size + 3) / 4 * 4; }
 
-// Of the notes between two addresses: that of the linker, as digits.
+// The linker's build ID among the notes between two addresses, as digits.
 std::string build_id_in(const char* at, const char* end) {
   std::string found;
   while (at + sizeof(ElfW(Nhdr)) <= end) {

@@ -14,7 +14,7 @@
 
 namespace pipesim {
 
-// Of rank 0: its own first, then those of rank 1, and so on. `local` has as many as those of every
+// Rank 0's workers: its own first, then those of rank 1, and so on. `local` has as many as every
 // other rank. Its end lets the other ranks end.
 class MpiWorkers final : public Workers {
  public:
@@ -33,7 +33,7 @@ class MpiWorkers final : public Workers {
   const Mpi& mpi_;
 };
 
-// What a rank above 0 does until rank 0 has no more points; `digest` is of what it has read.
+// Serves on a rank above 0 until rank 0 has no more points; `digest` is of the text it has read.
 void serve_rank(LocalWorkers& local, const Mpi& mpi, const std::string& digest);
 
 }  // namespace pipesim

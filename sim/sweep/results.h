@@ -16,9 +16,9 @@
 
 namespace pipesim {
 
-// Of "results" or "failed".
+// Path of the table "results" or "failed".
 std::string table_path(const std::string& folder, const std::string& table, bool stopped);
-// Whether the folder has partial tables only.
+// True if the folder has partial tables only.
 bool was_stopped(const std::string& folder);
 
 // A column for every swept key: its name, or `sweep.NAME` where a column of the choice has that

@@ -1,8 +1,8 @@
 // Evaluates the points of a sweep that its store does not have, on any number of workers.
 //
-// Large points go first, in chunks, so that all workers end together. What each result is does not
-// depend on who evaluates it; the store and what is written from it are the same for any number of
-// workers, and for a sweep that was stopped and goes on.
+// Large points go first, in chunks, so that all workers end together. A result does not depend on
+// the worker. The store and its files are the same for any number of workers, and for a sweep that
+// was stopped and goes on.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SweepProgress {
 struct SweepHooks {
   std::function<bool()> stopped = [] { return false; };  // asked some ten times a second
   std::function<void(const SweepProgress&)> progress = [](const SweepProgress&) {};
-  // As each arrives; not those that were stored before.
+  // Called for each result that arrives, not for those stored before.
   std::function<void(const PointResult&)> result = [](const PointResult&) {};
 };
 

@@ -51,8 +51,8 @@ void bind_fingerprint(sqlite3_stmt* statement, int at, const Fingerprint& value)
   sqlite3_bind_blob(statement, at, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
 }
 
-// Of a row of `result`, which is of no point. SQLite keeps no sign of a zero, and what is no number
-// as nothing.
+// Checksum of a row of `result`, which belongs to no point. SQLite keeps no sign of a zero, and
+// stores NaN as null.
 Fingerprint checksum_of(PointResult result) {
   result.point = 0;
   for (auto& value : result.metrics) {
@@ -62,7 +62,7 @@ Fingerprint checksum_of(PointResult result) {
   return fingerprint(to_bytes(result));
 }
 
-// Of a row of `point`.
+// Checksum of a row of `point`.
 Fingerprint checksum_of(std::uint32_t point, const Fingerprint& key) {
   return fingerprint(fmt::format("{} {}", point, hex(key)));
 }
@@ -173,7 +173,7 @@ ResultStore::Statement ResultStore::prepare(const std::string& sql) const {
   return Statement(statement);
 }
 
-// Whether there is a row.
+// True if there is a row.
 bool ResultStore::step(sqlite3_stmt* statement) const {
   const int code = sqlite3_step(statement);
   if (code != SQLITE_ROW && code != SQLITE_DONE) fail();

@@ -1,12 +1,12 @@
 // The results of a sweep in DIR/results.sqlite, written by one process.
 //
-// A result stands once under the key of its resolved scenario; a point refers to it. What `commit`
-// has returned from survives kill -9 and a power cut: a rollback journal with synchronous=FULL. A
-// journal rather than a write-ahead log, because a few commits a second need no more, the store
-// then is one file, and it works on the network file systems of clusters, which share no memory.
-// The process holds the store alone (locking_mode=EXCLUSIVE). Whatever fails leaves the file as it
-// was at the last commit. Every row has a checksum: what the disk has changed is found when the
-// store is opened and whenever a row is read.
+// A result is stored once under the key of its resolved scenario; points refer to it. A `commit`
+// that has returned survives kill -9 and a power cut: a rollback journal with synchronous=FULL. A
+// journal suits better than a write-ahead log: there are a few commits a second, the store is one
+// file, and it works on the network file systems of clusters, which share no memory. The process
+// holds the store alone (locking_mode=EXCLUSIVE). Any failure leaves the file as it was at the last
+// commit. Every row has a checksum, checked at opening and at each reading, so that a change by the
+// disk is found.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class ResultStore {
   ResultStore& operator=(const ResultStore&) = delete;
   ~ResultStore();
 
-  // Whether a point has a result, by its number.
+  // Says for each point, by its number, if it has a result.
   [[nodiscard]] const std::vector<bool>& stored() const { return stored_; }
 
   // Keeps the result for the next commit. A point that is stored already is left as it is. Not for

@@ -24,7 +24,7 @@ constexpr double kBytesOfPoint = 430;  // in the store and as CSV, of scenarios/
 constexpr std::uint32_t kSample = 1000;
 constexpr const char* kSection = "sweep";
 
-// What makes a point large: the keys whose numbers multiply the tasks of a simulation.
+// Keys that make a point large: their numbers multiply the tasks of a simulation.
 constexpr std::array<std::string_view, 6> kSizes{"parallel.pipeline_model_parallel_size",
                                                  "parallel.virtual_pipeline_model_parallel_size",
                                                  "batch.num_microbatches",
@@ -123,8 +123,8 @@ void Sweep::check_points(const YamlValue& section) const {
                   given ? "that it allows" : "without that key"));
 }
 
-// What the command line says of the section `sweep` has been read with it, and what it says of a
-// swept key would be lost.
+// Drops the command line's overrides of the section `sweep`, which was read with them, and refuses
+// those of a swept key, which would be lost.
 void Sweep::settle_overrides() {
   std::erase_if(overrides_, [](const Override& given) {
     return given.path == kSection || given.path.starts_with("sweep.");
@@ -175,7 +175,7 @@ void Sweep::find_surroundings(const YamlValue& root) {
   for (const std::string& file : hardware_files()) add(file);
 }
 
-// What a person wrote and no point uses is still a mistake where it is one by itself.
+// Checks the values that no point uses: each may still be a mistake by itself.
 void Sweep::check_base() const {
   const YamlSource base(name_, scenario_text_, overrides_);
   try {

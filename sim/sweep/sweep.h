@@ -27,7 +27,7 @@ class Sweep {
   // request, for when the file cannot be read.
   static Sweep read(const std::string& path, const Location& asked,
                     std::vector<Override> overrides = {});
-  // Of a text; `name` is what messages call it.
+  // Reads a text; messages call it `name`.
   Sweep(std::string name, std::string text, std::vector<Override> overrides = {});
 
   [[nodiscard]] std::uint32_t points() const { return settings_ * schedules_; }
@@ -48,12 +48,12 @@ class Sweep {
   // The same with one schedule of the list.
   [[nodiscard]] YamlSource source(std::uint32_t setting, std::uint32_t schedule) const;
 
-  // Of a point, where `source` is that of its setting.
+  // The key of a point, where `source` is that of its setting.
   [[nodiscard]] Fingerprint key(const YamlSource& source, std::uint32_t schedule) const;
   // How the file calls a schedule, for where none can be read.
   [[nodiscard]] static std::string schedule_name(const YamlSource& source, std::uint32_t schedule);
 
-  // Of the whole: equal for files that say the same.
+  // Fingerprint of the whole sweep: equal for files that say the same.
   [[nodiscard]] const Fingerprint& identity() const { return identity_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& text() const {

@@ -106,7 +106,7 @@ std::string LocalWorkers::bury(Process& process) {
 
 void LocalWorkers::give(int worker, std::span<const std::uint32_t> points) {
   if (points.size() > kMaxChunk) throw LogicError("a chunk of too many points");
-  // What ends it from here on may be a point's fault.
+  // A worker's end from here on may be a point's fault.
   workers_[worker].idle_deaths = 0;
   // A worker that has just died does not get them: wait() will say so.
   (void)::send(workers_[worker].socket, points.data(), points.size_bytes(), MSG_NOSIGNAL);

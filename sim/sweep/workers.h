@@ -39,7 +39,7 @@ class Workers {
 
 inline constexpr size_t kMaxChunk = 256;
 
-// What a worker does with a point; runs in the worker's process only.
+// Evaluates a point; runs in the worker's process only.
 using EvaluatePoint = std::function<std::string(std::uint32_t point)>;
 
 // Forked processes of this machine. The kernel ends them with this one, whatever ends it
