@@ -1,5 +1,5 @@
-// What each device comes to while the tasks of one iteration go by, in one lane or in several side
-// by side: sums in the order of the tasks, so that every way to run them comes to the same bits.
+// Sums of each device over the tasks of one iteration, in one lane or in several side by side. They
+// add in the order of the tasks, so that every way to run them gives the same bits.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ struct DeviceLanes {
   bool closes = false;
 };
 
-// What tasks of a class are to their device.
+// The effect of a class's tasks on their device.
 struct Role {
   enum class Also : std::uint8_t { kNothing, kRecompute, kClosing, kAllDevices };
-  // Of its sums. What takes nothing of a device's compute stream has sums that nobody reads: no
-  // branch has to be foretold.
+  // Row of the sums. Tasks beside compute have a row that nobody reads, so that the loop needs no
+  // branch.
   std::uint32_t row = 0;
   Also also = Also::kNothing;
 };

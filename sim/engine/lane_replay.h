@@ -11,7 +11,7 @@
 
 namespace pipesim {
 
-// Of a graph; `end` has room for the lanes of every task.
+// The arrays of a graph; `end` has room for the lanes of every task.
 struct LaneArrays {
   EdgeRows rows;
   const std::uint32_t* class_of;

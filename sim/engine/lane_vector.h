@@ -27,7 +27,7 @@ class EightLanes {
   }
   ~EightLanes() = default;
 
-  // Of doubles side by side, which need no more than the alignment of one.
+  // Loads adjacent doubles, which need only the alignment of one.
   [[gnu::always_inline]] void load(const double* from) {
     for (size_t i = 0; i < parts_.size(); ++i) {
       parts_[i].of = reinterpret_cast<const Loose*>(from)[i];
@@ -66,7 +66,7 @@ class EightLanes {
   typedef double Loose
       __attribute__((vector_size(kTogether * sizeof(double)), aligned(8), may_alias));
   struct Part {
-    // As aligned whatever processor the source is for.
+    // Aligned in the same way for every processor that the source is compiled for.
     alignas(kTogether * sizeof(double)) Vector of;
   };
   std::array<Part, 8 / kTogether> parts_{};

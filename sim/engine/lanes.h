@@ -18,19 +18,19 @@ namespace pipesim {
 // The widest that the processor has, or those that every processor has.
 enum class LaneVectors : std::uint8_t { kBest, kEverywhere };
 
-// Those of a graph's classes, for replay_lanes.
+// Seconds of a graph's classes, for replay_lanes.
 std::vector<double> seconds_of(std::span<const TaskClass> classes);
 
-// Of every cost in `seconds`, which has the seconds of every class. LogicError for another number
-// of classes, and for a graph of several iterations. O(costs (tasks + edges)); 64 bytes for each
-// task.
+// Replays every cost in `seconds`, each with the seconds of every class. LogicError for another
+// number of classes, and for a graph of several iterations. O(costs (tasks + edges)); 64 bytes for
+// each task.
 std::vector<RunTimes> replay_lanes(const TaskGraph& graph,
                                    std::span<const std::vector<double>> seconds,
                                    LaneVectors vectors = LaneVectors::kBest);
 
-// Of every run under the seconds that `jittered` gives for its seed: `first_seed` and those after
-// it. LogicError for a graph of several iterations. O(runs (tasks + edges)); 64 bytes for each
-// task, or 8 where that would be more than a GiB.
+// Replays every run with the seconds that `jittered` gives for its seed: `first_seed` and those
+// after it. LogicError for a graph of several iterations. O(runs (tasks + edges)); 64 bytes for
+// each task, or 8 where that would be more than a GiB.
 std::vector<RunTimes> replay_jittered(const TaskGraph& graph, double sigma,
                                       std::uint64_t first_seed, size_t runs,
                                       LaneVectors vectors = LaneVectors::kBest);

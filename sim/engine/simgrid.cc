@@ -34,8 +34,8 @@ class Numbering {
 // In place of a rank: where copies to the host go.
 constexpr int kHostMemory = -1;
 
-// What of the cluster the graph uses, numbered as the module wants it: the hosts of its ranks, the
-// routes of its messages and copies and the links on them.
+// The parts of the cluster that the graph uses, numbered for the module: the hosts of its ranks,
+// the routes of its messages and copies and the links on them.
 class UsedCluster {
  public:
   UsedCluster(const TaskGraph& graph, const Cluster& cluster, const SimGridOptions& options)
@@ -83,7 +83,7 @@ class UsedCluster {
   }
 
  private:
-  // Of the ways to the host, numbered apart from those of models/cluster.h.
+  // Resources on the ways to the host, numbered apart from those of models/cluster.h.
   enum class HostPart { kEngineOut, kEngineIn, kPortOut, kPortIn, kLinkOut, kLinkIn, kLink };
   static int resource(HostPart part, int number) {
     constexpr int kParts = static_cast<int>(HostPart::kLink) + 1;
@@ -245,7 +245,7 @@ class SimGridEngine final : public Engine {
     return timelines;
   }
 
-  // Whether nothing disturbs the run, which then is `timeline`.
+  // True if nothing disturbs the run; its result is then `timeline`.
   [[nodiscard]] bool replay_suffices(const JobSettings& settings, const UsedCluster& used,
                                      const TaskGraph& graph, const Cluster& cluster,
                                      std::span<const double> seconds, Timeline& timeline) const {

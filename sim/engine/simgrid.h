@@ -27,7 +27,7 @@ struct SimGridOptions {
   bool replay_undisturbed = true;               // false: SimGrid runs what nothing meets in, too
 };
 
-// Whether this build has the engine (PIPESIM_SIMGRID).
+// True if this build has the engine (PIPESIM_SIMGRID).
 bool has_simgrid();
 
 // LogicError for options without a meaning; InfeasibleError where there is none.

@@ -1,4 +1,4 @@
-// Whether anything of a run without contention would be disturbed by anything else of it.
+// Decides if tasks of a run without contention would disturb each other.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace pipesim {
 
-// What of a job says who occupies what: the classes of its tasks, the routes and the links on them.
+// The part of a job that says who occupies what: the classes of its tasks, the routes and the links
+// on them.
 struct JobWays {
   std::span<const std::uint32_t> class_of;
   std::span<const JobClass> classes;

@@ -155,7 +155,7 @@ inline Job job_view(void* mapping, const JobSizes& sizes) {
   return lay_out(layout, sizes);
 }
 
-// What the module offers, once per process: `prepare` builds the platform of a job, `run` executes
+// The module's functions, once per process: `prepare` builds the platform of a job, `run` executes
 // one of its runs. A process can prepare one job and execute one run, because SimGrid's engine
 // lives once; a fork after `prepare` may execute another. Both throw std::exception.
 struct JobModule {

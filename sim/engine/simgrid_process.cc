@@ -81,7 +81,7 @@ class JobMessage {
   msghdr header_{};
 };
 
-// What the server does for its life; it never returns to the caller's code.
+// The server's life; it never returns to the caller's code.
 class Server {
  public:
   explicit Server(int socket) : socket_(socket) {}

@@ -1,10 +1,10 @@
 // The processes that the SimGrid engine runs in, seen from the caller.
 //
 // Caller --fork--> server --fork per call--> worker --fork per run of an ensemble--> run. The
-// server loads the module once (libsimgrid costs 25 ms) and stays as small as it starts, so that
-// its forks are cheap; the worker builds the platform; its runs inherit it. Jobs and results stand
-// in memory that all map. None outlives its parent, none prints. What fails in them comes back in
-// the job; what the system refuses around them is thrown as InfeasibleError.
+// server loads the module once (libsimgrid costs 25 ms) and stays small, so that its forks are
+// cheap. The worker builds the platform; its runs inherit it. Jobs and results are in memory that
+// all map. None outlives its parent, none prints. Errors inside them return in the job; a refusal
+// by the system around them is an InfeasibleError.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ struct Product {
 };
 void multiply(const Product& size, const MatrixView& a, const MatrixView& b, float* c, int stride);
 
-// As OpenBLAS says; empty where there is none.
+// OpenBLAS's own version; empty where there is none.
 std::string blas_version();
 
 }  // namespace pipesim::runtime

@@ -18,7 +18,7 @@
 
 namespace pipesim::runtime {
 
-// What happened on a device, as it says at its end.
+// A device's report of its execution, made at its end.
 struct DeviceRecord {
   struct Span {
     double start = 0;
@@ -39,7 +39,7 @@ struct DeviceRecord {
 std::string to_bytes(const DeviceRecord& record);
 DeviceRecord record_from(std::span<const char> bytes);
 
-// Of this machine: what waits of local processes are until.
+// This machine's clock, by which local processes wait.
 double monotonic_seconds();
 
 class Board {
@@ -50,7 +50,7 @@ class Board {
   virtual void post(NoteId note, std::span<const int> to, double seconds,
                     std::span<const std::byte> bytes) = 0;
   [[nodiscard]] virtual bool posted(NoteId note) const = 0;
-  // Of one that is posted.
+  // Require a posted note.
   [[nodiscard]] virtual double seconds(NoteId note) const = 0;
   [[nodiscard]] virtual std::span<const std::byte> bytes(NoteId note) const = 0;
   // Returns at that time, or before it when something may have been posted.
@@ -68,7 +68,7 @@ class SharedBoards {
   SharedBoards& operator=(const SharedBoards&) = delete;
   ~SharedBoards();
 
-  // Of a device, for its process.
+  // A device's board, for its process.
   [[nodiscard]] std::unique_ptr<Board> board(int device);
   // At its end the process leaves its record, or why it failed.
   void leave(int device, const std::string& bytes, bool failed);
@@ -100,7 +100,7 @@ class MpiPeers {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return mpi_.size(); }
 
-  // Of the next execution. Waits end with InfeasibleError after `deadline` seconds.
+  // The board of the next execution. Waits end with InfeasibleError after `deadline` seconds.
   std::unique_ptr<Board> next_board(NoteId notes, double deadline);
   // Gathers on rank 0 what every rank has to say at its end: one string a rank, elsewhere nothing.
   std::vector<std::string> gather(const std::string& bytes);

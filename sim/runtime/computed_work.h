@@ -22,7 +22,7 @@ std::unique_ptr<Work> make_computed_work(const Case& made, const Program& progra
 // Bytes of a message.
 std::size_t message_bytes_of(const SmallModel& model);
 
-// What one process computes without a pipeline: the gradients of all weights in the model's order,
+// Gradients that one process computes without a pipeline: of all weights in the model's order,
 // after all microbatches, one after the other.
 std::vector<float> gradients_of_one_process(const SmallModel& model, int microbatches);
 

@@ -11,7 +11,7 @@
 
 namespace pipesim::runtime {
 
-// What a device does in its items, and the bytes that it sends.
+// A device's work in its items, and the bytes that it sends.
 class Work {
  public:
   virtual ~Work() = default;
@@ -20,7 +20,7 @@ class Work {
   // At its start, and when its time has passed.
   virtual void start_copy(const Copy& copy, bool out) = 0;
   virtual void end_copy(const Copy& copy, bool out) = 0;
-  // Of a message or part that this device has made.
+  // The bytes of a message or part that this device has made.
   [[nodiscard]] virtual std::span<const std::byte> bytes(NoteId note) = 0;
   // Puts what it found into the record.
   virtual void close(DeviceRecord& record) = 0;

@@ -15,7 +15,7 @@
 namespace pipesim::runtime {
 namespace {
 
-// What is left of a deadline that nobody names: for start, a busy machine, and the end.
+// The default deadline allows for start, a busy machine, and the end.
 constexpr double kPatience = 20;
 constexpr double kSlowest = 5;  // times the simulated time
 // Sums of float32 in another order differ by about as much.
@@ -109,7 +109,7 @@ Execution compared(const Case& made, const ExecutionPlan& plan,
   return execution;
 }
 
-// Of all devices, in the model's order.
+// Gradients of all devices, in the model's order.
 std::vector<float> gradients_in_order(const ExecutionPlan& plan, const SmallModel& model,
                                       const Layout& layout, std::span<const DeviceRecord> records) {
   const Placement& place = plan.program->placement();

@@ -33,14 +33,14 @@ struct Execution {
   double overhead = 0;   // by which one timed wait comes late, measured before
   int waits = 0;         // on the simulated critical path
   double simulated = 0;  // seconds
-  // What tells the execution from the simulation: empty when every task ran once, after all that it
-  // waits for in the task graph.
+  // How the execution departs from the simulation. Empty when every task ran once, after all that
+  // it waits for in the task graph.
   std::string disorder;
-  // Whether every device computed what one process without a pipeline computes.
+  // True if every device computed the results of one process without a pipeline.
   bool same_results = false;
 
-  // Of computed passes: by how much gradients differ from those of one process, relative to the
-  // largest, and per device the most bytes of activations (as bf16), counted and simulated.
+  // For computed passes: the largest error of gradients against those of one process, relative to
+  // the largest; and per device the most bytes of activations (as bf16), counted and simulated.
   std::optional<double> gradient_error = {};
   std::vector<double> peak_bytes = {};
   std::vector<double> simulated_peak_bytes = {};

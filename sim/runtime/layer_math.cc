@@ -19,7 +19,7 @@ float inverse_rms(const float* x, std::size_t width) {
   return 1 / std::sqrt(squares / static_cast<float>(width) + kEpsilon);
 }
 
-// Of one head of one sequence: where its rows begin in qkv, and the matrices over pairs of tokens.
+// One head of one sequence: the start of its rows in qkv, and the matrices over pairs of tokens.
 class Head {
  public:
   Head(const AttentionSize& of, int sequence, int head)

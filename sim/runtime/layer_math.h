@@ -1,4 +1,4 @@
-// What a transformer's passes compute beside matrix products, in float32 on one core. Matrices lie
+// The parts of a transformer's passes beside matrix products, in float32 on one core. Matrices lie
 // row after row; backward functions add to gradients of weights and set gradients of inputs.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace pipesim::runtime {
 
-// Of T rows of h; Zhang and Sennrich 2019 (arXiv 1910.07467).
+// Normalizes T rows of h; Zhang and Sennrich 2019 (arXiv 1910.07467).
 void rms_norm(std::span<const float> x, std::span<const float> gain, std::span<float> y);
 void rms_norm_backward(std::span<const float> x, std::span<const float> gain,
                        std::span<const float> dy, std::span<float> dx, std::span<float> dgain);

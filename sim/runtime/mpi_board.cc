@@ -124,8 +124,8 @@ Mpi::Message MpiPeers::wait_for(NoteId number) {
   }
 }
 
-// Of several exchanges the one counts that took least, for half of which its answer is taken to
-// have been on its way.
+// The shortest of several exchanges counts; its answer is taken to have been on its way for half of
+// it.
 void MpiPeers::set_clock() {
   if (rank_ == 0) {
     for (int answered = 0; answered < (size() - 1) * kExchanges; ++answered) {

@@ -1,4 +1,4 @@
-// What is executed, and what its simulation says: for execution.h.
+// An execution's input, and its simulation: for execution.h.
 #pragma once
 
 #include <cstdint>

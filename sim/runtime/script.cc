@@ -10,8 +10,8 @@
 namespace pipesim::runtime {
 namespace {
 
-// Of a unit, by device: of every collective, and of the meeting before every kind of vocabulary
-// pass.
+// Notes of a unit, by device: for every collective, and for the meeting before every kind of
+// vocabulary pass.
 constexpr NoteId kParts = static_cast<NoteId>(kBarriers) + 4;
 
 }  // namespace
@@ -140,7 +140,7 @@ class Scribe {
     return {pass.kind, place_.virtual_stage(device_, pass.chunk)};
   }
 
-  // What one pass waits for of other devices, and whom it tells.
+  // Adds the notes of other devices that one pass waits for, and the devices that it tells.
   void add_part(Item& item, const Pass& pass) {
     const StagePass at = stage_pass(pass);
     const std::uint32_t unit = pass.microbatch;

@@ -1,10 +1,10 @@
-// What each device of a program does by itself: lanes of items, and the notes by which devices
-// learn of each other.
+// One device's part of a program: lanes of items, and the notes by which devices learn of each
+// other.
 //
-// A script is made from a device's own list of passes, from what every pass waits for
-// (sim/pipeline/dependencies.h), from its framework's calls (sim/execution/comm_batches.h) and from
-// the copies over its host link, as a training runtime has them. It knows no order between devices:
-// that comes about when processes execute their scripts, or they wait for each other for good.
+// Like a training runtime, a script knows its device's own list of passes, the inputs of every pass
+// (sim/pipeline/dependencies.h), its framework's calls (sim/execution/comm_batches.h) and the
+// copies over its host link. It knows no order between devices. Processes find that order when they
+// execute their scripts, or they deadlock.
 #pragma once
 
 #include <array>

@@ -80,7 +80,7 @@ class SharedBoard final : public Board {
     return {all_.payload(number), all_.note(number).bytes};
   }
   void wait(double until) override {
-    // What was rung since the last wait has not been looked at yet.
+    // A bell rung since the last wait has not been answered yet.
     const std::uint32_t heard = mine_.bell.load(std::memory_order_acquire);
     if (heard == heard_) wait_for_bell(mine_.bell, heard, until);
     heard_ = mine_.bell.load(std::memory_order_acquire);

@@ -30,8 +30,7 @@ struct SmallModel {
 // Why stages of this model are not computed here; empty where they are.
 std::string why_not_small(const Transformer& model);
 
-// What a device keeps, counted as a model in bf16 has it: 2 bytes an element, or 4 of those that it
-// keeps in fp32.
+// Counts a device's kept bytes as in a bf16 model: 2 an element, or 4 for elements kept in fp32.
 class Ledger {
  public:
   static constexpr std::size_t kBf16 = 2, kFp32 = 4;
@@ -60,9 +59,9 @@ class StageMath {
   // W, and gradients from B to W.
   StageMath(const SmallModel& model, const StageLayers& layers, Ledger& ledger);
 
-  // Of the first stage `input` is empty. Returns what the next stage gets; of the last one nothing.
+  // The first stage's `input` is empty. Returns the next stage's input; on the last stage nothing.
   std::vector<float> forward(std::uint32_t unit, std::span<const float> input);
-  // Of the last stage `gradient` is empty. Returns what the stage before gets.
+  // The last stage's `gradient` is empty. Returns the gradient for the stage before.
   std::vector<float> backward(std::uint32_t unit, std::span<const float> gradient);
   void weight_gradients(std::uint32_t unit);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Number = std::uint64_t;
 
-// Of the kind of pass, where it ran, and what it started from: splitmix64's finalizer.
+// Mixes the kind of pass, its place, and its input: splitmix64's finalizer.
 Number mixed(PassKind kind, int where, Number from) {
   Number x = from + 0x9e3779b97f4a7c15ULL *
                         (16 * static_cast<Number>(where) + static_cast<Number>(kind) + 1);

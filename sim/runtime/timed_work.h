@@ -15,7 +15,7 @@ inline constexpr std::size_t kActivationBytes = 64 << 10;  // that an F keeps
 
 std::unique_ptr<Work> make_timed_work(const Program& program, int device);
 
-// What every device's digest must be, by one pass over the microbatches without any schedule.
+// The right digest of every device, by one pass over the microbatches without any schedule.
 // O(passes).
 std::vector<std::uint64_t> expected_digests(const Program& program);
 

@@ -21,7 +21,7 @@ constexpr double kEndless = kHostSpeed * 1e15;
 // Messages take their share before compute takes the rest, up to shares that leave compute a
 // millionth.
 constexpr double kMessagePriority = 1e6;
-// What SimGrid's clock may be off, relative to the clock, where we know what it must say.
+// Largest relative error of SimGrid's clock where its value is known.
 constexpr double kAgreement = 1e-11;
 
 // Timers run before SimGrid reports what has completed at the same time.
@@ -276,7 +276,8 @@ void Execution::flow_ends(size_t host, size_t flow) {
   if (--gpu.flows[flow] == 0) cancel(std::move(gpu.load[flow]));
 }
 
-// What messages, or copies, of one direction take from compute: an execution of their share.
+// Takes the share of compute that messages, or copies, of one direction cost: an execution of its
+// own.
 void Execution::load(size_t host, size_t flow) {
   s4u::Host* const at = platform_.hosts[host];
   s4u::ExecPtr load = s4u::Exec::init();

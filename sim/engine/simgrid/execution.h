@@ -1,11 +1,10 @@
 // One execution of a graph in SimGrid.
 //
-// SimGrid keeps what is shared: links, and GPUs that are hosts. What waits for what is kept here in
-// flat arrays. A task that nothing can disturb never meets SimGrid: its end is known as soon as its
-// start is, even when that lies ahead of the clock, because readiness is a maximum and does not
-// depend on the order in which it is found. So the clock stops only where an activity begins or
-// completes. What begins later waits in a heap of our own, with ties in order of task, and only the
-// next kernel timer is ever set.
+// SimGrid keeps shared resources: links, and GPUs that are hosts. Dependencies are kept here in
+// flat arrays. A task that nothing can disturb never meets SimGrid. Its end is known as soon as its
+// start is, even ahead of the clock, because readiness is a maximum in any order. So the clock
+// stops only where an activity begins or completes. Later beginnings wait in a heap of our own,
+// with ties in order of task, and only the next kernel timer is ever set.
 #pragma once
 
 #include <array>
@@ -58,7 +57,7 @@ class Execution {
   [[nodiscard]] double seconds(TaskId task) const {
     return job_.seconds.empty() ? class_of(task).seconds : seconds_[task];
   }
-  // Of a transfer, in the unit of Platform::rate.
+  // A transfer's payload, in the unit of Platform::rate.
   [[nodiscard]] double payload(TaskId task) const {
     const std::uint32_t of = states_[task].task_class;
     return std::round((seconds(task) - job_.classes[of].latency) * platform_.rate[of]);
@@ -100,8 +99,8 @@ class Execution {
   std::vector<double> timers_;       // dates of SimGrid timers that are set; the last is due first
   std::deque<Activity> activities_;  // which SimGrid's point to: they stay where they are
   std::vector<SlotId> free_;
-  // What SimGrid still uses: an activity while it reports its completion, and a cancelled one until
-  // it has reported that a second time.
+  // Activities that SimGrid still uses: one while it reports its completion, and a cancelled one
+  // until it has reported that a second time.
   s4u::ActivityPtr last_completed_;
   std::vector<s4u::ExecPtr> cancelled_;
   std::vector<std::vector<SlotId>> flows_on_link_;

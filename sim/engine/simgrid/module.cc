@@ -1,4 +1,4 @@
-// What the module that loads SimGrid exports.
+// The exports of the module that loads SimGrid.
 #include <memory>
 
 #include "sim/engine/simgrid/execution.h"
