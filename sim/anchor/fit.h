@@ -34,8 +34,8 @@ struct AnchorFit {
   std::vector<std::string> unidentified;  // "reduction: all runs have 16 data-parallel ranks"
 };
 
-// Of 1% of noise: how uncertain may the compute factor be, the fixed part as a share of the
-// shortest measured step, and the factor on the reduction.
+// Largest standard error with 1% of noise: of the compute factor, of the fixed part as a share of
+// the shortest measured step, and of the factor on the reduction.
 inline constexpr double kMostNoise = 0.1;
 
 // Simulates each run about ten times for every quantity. Throws what prepare and simulate do, and

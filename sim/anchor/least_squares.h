@@ -14,8 +14,8 @@ class LeastSquares {
 
   // x with the least |sum x_j columns_j - target|^2.
   [[nodiscard]] std::vector<double> solve(std::span<const double> target) const;
-  // Of each unknown, when every row of the target has independent noise of this size; infinite
-  // where the rows do not determine it.
+  // Standard error of each unknown when every row of the target has independent noise of this size;
+  // infinite where the rows do not determine it.
   [[nodiscard]] std::vector<double> standard_errors(double noise) const;
 
  private:

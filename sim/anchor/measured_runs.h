@@ -25,12 +25,12 @@ void check_measurable(const Scenario& scenario, const Location& where);
 MeasuredStep read_measured_run(const std::string& scenario, const Location& where,
                                std::vector<Override> overrides, const MeasuredText& measured);
 
-// Of a file
+// Reads a file
 //     runs:
 //       - {scenario: FILE, set: {batch.num_microbatches: 64}, measured: 19.78 s}
 //       - {scenario: FILE, log: FILE}
-// whose files stand relative to its folder or, when they are not there, to the current one. `set`
-// replaces keys of the scenario, over `overrides`. InputError for a file without runs.
+// with files relative to its folder or, when they are not there, to the current one. `set` replaces
+// keys of the scenario, over `overrides`. InputError for a file without runs.
 std::vector<MeasuredStep> read_measured_runs(const std::string& file, const Location& where,
                                              const std::vector<Override>& overrides);
 

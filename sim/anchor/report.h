@@ -1,4 +1,4 @@
-// What anchoring found, for people and as the file that `cost.anchor` takes (sim/read/anchor.h).
+// Results of anchoring, for people and as the file that `cost.anchor` takes (sim/read/anchor.h).
 #pragma once
 
 #include <span>

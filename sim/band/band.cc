@@ -237,7 +237,7 @@ namespace {
 
 using Bands = std::vector<std::optional<Band>>;  // by row
 
-// Of the rows of a group, or of all.
+// Counts the rows of a group, or all.
 BandCoverage counted(const std::string& name, const std::vector<Residual>& rows, const Bands& bands,
                      bool all) {
   BandCoverage counts{name};

@@ -32,7 +32,7 @@ std::string model_shape(int num_layers, int hidden_size);
 // InputError, with file and line, for a column that is missing and a number that is none; located
 // at `asked` where the file cannot be read. O(rows).
 std::vector<Residual> read_residuals(const std::string& path, const Location& asked);
-// Of a text that messages call `name`.
+// Reads a text; messages call it `name`.
 std::vector<Residual> parse_residuals(const std::string& text, const std::string& name);
 
 }  // namespace pipesim

@@ -70,7 +70,7 @@ class Simulation {
       const double done = now_ + (until - since_) / speed;
       const double change = slow ? slow_until_ : slow_.next();
       const double event = std::min(failures_.next(), change);
-      // What came while a checkpoint was written counts from its end.
+      // An event during the write of a checkpoint counts from its end.
       const double next = std::max(now_, std::min(done, event));
       time_.slow += Seconds((next - now_) * (1 - speed));
       since_ = done <= event ? until : since_ + (next - now_) * speed;

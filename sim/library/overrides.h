@@ -1,4 +1,4 @@
-// What include/pipesim/ takes as "path.to.key=value".
+// Overrides of include/pipesim/, "path.to.key=value".
 #pragma once
 
 #include <string>

@@ -98,7 +98,8 @@ class Analysis {
         follows_(causes == IdleCauses::kFollowed),
         middle_(graph.iterations() / 2),
         devices_(graph.devices()) {
-    // What jitter or contention keep from settling is a mean over what there is.
+    // Where jitter or contention keep a run from settling, the result is a mean over its
+    // iterations.
     if (graph.streams()) {
       cycle_ = steady_cycle(graph, timeline, kSameCycle).value_or(graph.iterations() / 2 - 1);
     }
@@ -235,7 +236,7 @@ class Analysis {
     }
   }
 
-  // Of a task's stage, as fast as its GPU is at a time.
+  // Seconds of a task's stage at the speed of its GPU at a time.
   [[nodiscard]] double stage_seconds(const TaskClass& of, double at) const {
     const double seconds = stage_seconds_[of.device * chunks_ + of.chunk];
     if (speeds_.empty()) return seconds;
@@ -246,7 +247,7 @@ class Analysis {
     return seconds / speed;
   }
 
-  // What ended last of all that the task waits for (ties: the first); none for the first of all.
+  // The input of the task that ended last (ties: the first); none for the first task of all.
   [[nodiscard]] TaskId last_arrival(TaskId task) const {
     TaskId last = kNoTask;
     for (const TaskId waited : graph_.waits_for(task)) {

@@ -13,7 +13,7 @@
 
 namespace pipesim {
 
-// Whether idle seconds are followed back to what caused them: most of the work where passes differ.
+// Choice to follow idle seconds back to their causes: most of the work where passes differ.
 enum class IdleCauses : std::uint8_t { kFollowed, kLeftOut };
 
 // Analyses the middle iteration of the graph.
@@ -30,7 +30,7 @@ enum class IdleCauses : std::uint8_t { kFollowed, kLeftOut };
 Report analyze(const TaskGraph& graph, const Timeline& timeline,
                std::span<const SpeedChange> speeds = {}, IdleCauses causes = IdleCauses::kFollowed);
 
-// Whether all devices have the same period to `relative`: with fewer iterations than the pipeline
+// True if all devices have the same period to `relative`. With fewer iterations than the pipeline
 // needs to settle they have not. Always true with one iteration.
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative);
 
@@ -43,7 +43,7 @@ Report numbers_of(size_t tasks, std::span<const DeviceTimes> times, std::span<co
 // release what `classes` say. Requires a graph without copies. O(tasks).
 std::vector<Bytes> peaks_in_order(const TaskGraph& graph, std::span<const TaskClass> classes);
 
-// Those of one graph, kept for the next time that its classes have the same bytes.
+// Peaks of one graph, kept for the next time that its classes have the same bytes.
 class KeptPeaks {
  public:
   const std::vector<Bytes>& of(const TaskGraph& graph, std::span<const TaskClass> classes);

@@ -24,8 +24,8 @@ struct HostPeaks {
 };
 
 // An activation takes room on the host from the start of its copy out to the end of its copy in; at
-// equal times releases come first. Of all iterations of the graph, since those that overlap do so
-// on the host too. `shares` by device; empty: no node is known. O(n log n) of n copies.
+// equal times releases come first. Counts all iterations of the graph, since overlapping ones share
+// the host too. `shares` by device; empty: no node is known. O(n log n) of n copies.
 HostPeaks host_peaks(const TaskGraph& graph, const Timeline& timeline,
                      std::span<const std::vector<NodeShare>> shares);
 

@@ -27,7 +27,7 @@ struct MemoryEvent {
 
 inline constexpr int kEveryIteration = -1;
 
-// Whether what the task holds is held in that iteration.
+// True if the iteration holds the task's bytes.
 inline bool holds_in(const TaskGraph& graph, TaskId task, int iteration) {
   if (graph.iterations() == 1 || iteration == kEveryIteration) return true;
   const int of = graph.iteration(task);

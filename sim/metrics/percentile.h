@@ -6,8 +6,8 @@
 
 namespace pipesim {
 
-// Of numbers in rising order, at least one, the one below which `share` of them lie, 0 to 1;
-// between two of them by a straight line.
+// The number below which `share` of the sorted numbers lie, 0 to 1; between two of them by a
+// straight line. Requires at least one number.
 inline double percentile(const std::vector<double>& sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(at);

@@ -60,7 +60,7 @@ struct Ensemble {
   Seconds mean, stddev, p05, p50, p95;
 };
 
-// Whether the device with the largest span has less work than another, by what a table shows.
+// True if the device with the largest span has less work than another, to a table's digits.
 inline bool unequal_work(double bubble_rate, double bubble_rate_busiest) {
   return bubble_rate - bubble_rate_busiest > 5e-5;
 }

@@ -23,8 +23,7 @@ class Starts {
     }
   }
 
-  // Whether those of `count` iterations from `first` on come again `cycle` later, all after the
-  // same time.
+  // True if `count` iterations from `first` on repeat `cycle` later, all after the same time.
   [[nodiscard]] bool repeat(int first, int count, int cycle, double relative) const {
     const double period = at(0, first + cycle).front() - at(0, first).front();
     for (size_t device = 0; device < of_device_.size(); ++device) {

@@ -23,7 +23,7 @@ int size() {
   return number;
 }
 
-// What is on its way, with a copy of its bytes.
+// A message on its way, with a copy of its bytes.
 struct Sent {
   std::vector<char> bytes;
   MPI_Request request = MPI_REQUEST_NULL;

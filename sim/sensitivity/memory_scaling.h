@@ -1,4 +1,4 @@
-// What a GPU holds at other parallel sizes: each size alone, the others as the scenario has them.
+// A GPU's bytes at other parallel sizes: each size changes alone, the others stay.
 #pragma once
 
 #include <array>
@@ -50,9 +50,9 @@ struct MemoryScaling {
 // The scenario with another size at a key below `parallel`; throws as reading it does.
 using ScenarioAt = std::function<Scenario(std::string_view key, int size)>;
 
-// Of the scenario's `choice`-th schedule, planned anew and replayed for every power of two up to 64
-// and its own size, along data, tensor, context and pipeline, and of models with experts expert
-// ranks. InputError where the scenario has no model.
+// Scales the scenario's `choice`-th schedule, planned anew and replayed for every power of two up
+// to 64 and its own size, along data, tensor, context and pipeline, and for models with experts
+// along expert ranks. InputError where the scenario has no model.
 MemoryScaling memory_scaling(const Scenario& scenario, size_t choice, const ScenarioAt& at);
 
 // k of the part ~ size^-k between the smallest and the largest size that have an answer: 1 where it

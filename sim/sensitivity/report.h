@@ -18,7 +18,7 @@ std::string sensitivity_table(const Sensitivity& sensitivity);
 std::string sensitivity_csv(std::span<const Sensitivity> all);
 
 // {"pipesim": {"version"}, "sensitivity": [{"schedule", "base", "effects", "not_applicable"}]}; the
-// same bytes for the same input. What is not known is null.
+// same bytes for the same input. An unknown number is null.
 void write_sensitivity_json(std::ostream& out, std::span<const Sensitivity> all,
                             const std::string& version);
 

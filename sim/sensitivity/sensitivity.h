@@ -57,8 +57,8 @@ struct Sensitivity {
   ChoiceColumns choice{};
   std::string label;  // as Case's
   Outcome base;
-  // What moves throughput most comes first, then what moves the peak most, whatever the factor;
-  // ties in the order of what_ifs(). The factors of one value stand together in their order.
+  // Effects by their change of throughput, then of the peak, whatever the factor; ties in the order
+  // of what_ifs(). The factors of one value are adjacent, in their order.
   std::vector<Effect> effects;
   std::vector<NotApplicable> not_applicable;
 };

@@ -26,7 +26,7 @@ std::optional<double> applied(double before, double after, double asked) {
   return after / before;
 }
 
-// Of a list the first value stands for all.
+// Reports the first value of a list for all.
 template <class T>
 ValueChange multiply_all(std::vector<T>& values, double factor) {
   const T before = values.front();
@@ -99,7 +99,7 @@ ValueChange network_latency(Scenario& scenario, const Answer&, double factor) {
   return network(scenario, &Cluster::nic_latency, &Interconnect::nic_latency, factor);
 }
 
-// Of the collectives within a node too.
+// Changes the collectives within a node too.
 template <class Change>
 void change_curves(Interconnect& interconnect, const Change& change) {
   for (CollectiveCurve& curve : interconnect.curves) change(curve);
@@ -177,7 +177,7 @@ std::string lacks_messages(const Scenario& scenario) {
   return scenario.cost.transfer > Seconds(0) ? "" : "messages take no time";
 }
 
-// Of the first pipeline, in both directions. Ties: the lowest stage.
+// The slowest link of the first pipeline, in both directions. Ties: the lowest stage.
 ValueChange slowest_link(Scenario& scenario, const Answer& base, double factor) {
   const Placement& place = base.made.problem.placement;
   int slowest = 0;

@@ -27,7 +27,7 @@ struct ValueChange {
 
 struct WhatIf {
   std::string_view name;  // "network bandwidth"
-  // Of the scenario, "cluster.network.bandwidth", or of the GPU in a calibration file.
+  // The scenario's key, "cluster.network.bandwidth", or the GPU's in a calibration file.
   std::string_view key;
   // Why multiplying it would change nothing that the scenario knows; empty when it may. The
   // scenario has one schedule.
