@@ -85,7 +85,7 @@ BENCHMARK_CAPTURE(problem, interleaved,
     ->Arg(16)
     ->Unit(benchmark::kMicrosecond);
 
-// What closes an iteration, of every device.
+// The step that closes an iteration, on every device.
 void closing(benchmark::State& state) {
   const Scenario scenario = scenario_of("llama3-70b", "1f1b", static_cast<int>(state.range(0)));
   const long before = allocations;

@@ -1,10 +1,10 @@
-// What distributing a sweep over ranks costs, apart from evaluating: points that only sleep.
+// The overhead of distributing a sweep over ranks, apart from evaluating: points that only sleep.
 //
 //   mpirun --oversubscribe -n 64 build/ci/bin/mpi_overhead [POINTS_PER_RANK] [MILLISECONDS]
 //
-// Rank 0 gives points out, stores every result and prints by how much the run took longer than the
-// sleep of the points divided by the ranks, and the processor time of all ranks per point. As
-// points need no processor, ranks may be many more than cores.
+// Rank 0 gives points out, stores every result, and prints two numbers. The first is by how much
+// the run took longer than the points' sleep divided by the ranks. The second is the processor time
+// of all ranks per point. Points need no processor, so ranks may outnumber cores by far.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>

@@ -5,7 +5,7 @@
 
 namespace pipesim::bench {
 
-// Of this process and of all that it has started and seen end, user and system.
+// User and system seconds of this process, and of all that it has started and seen end.
 inline double processor_seconds() {
   double sum = 0;
   for (const int whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {

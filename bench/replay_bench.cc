@@ -98,8 +98,8 @@ void ReplayUnequal(benchmark::State& state) {
   count_tasks(state, graph.size());
 }
 
-// As many costs as the last argument says, each stage and kind of pass its own, from a graph that
-// stands to their numbers; items are tasks of all of them.
+// Costs by the last argument, each stage and kind of pass its own, from a graph with their numbers.
+// Items are tasks of all of them.
 void Ensemble(benchmark::State& state) {
   const Case at = make_case(state);
   const auto lanes = static_cast<size_t>(state.range(2));

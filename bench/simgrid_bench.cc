@@ -107,7 +107,8 @@ void gpu_hosts(benchmark::State& state) {
 }
 BENCHMARK(gpu_hosts)->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// What a run costs before its first task: what a search or a property test over small cases pays.
+// The cost of a run before its first task, which a search or a property test pays for each small
+// case.
 void smallest(benchmark::State& state) {
   const Case of = make_case(2, 1, 1, 6e-4, 0);
   run(state, of, {.replay_undisturbed = false});

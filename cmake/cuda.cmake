@@ -1,6 +1,6 @@
-# Whether pipesim-calibrate is built, by PIPESIM_CUDA:
+# PIPESIM_CUDA says if pipesim-calibrate is built:
 #   AUTO  where there is a CUDA compiler with cuBLASLt, else one line says what is missing
-#   ON    the same, and what is missing is an error
+#   ON    the same, and a missing part is an error
 #   OFF   no
 # Sets PIPESIM_CUDA_FOUND, and cuDNN's and NCCL's places: beside CUDA, or where the caller points.
 set(PIPESIM_CUDA AUTO CACHE STRING "Build pipesim-calibrate: AUTO, ON or OFF")
@@ -65,7 +65,7 @@ find_library(PIPESIM_NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LI
 mark_as_advanced(PIPESIM_CUDNN_INCLUDE PIPESIM_CUDNN_LIBRARY PIPESIM_NCCL_INCLUDE
                  PIPESIM_NCCL_LIBRARY)
 
-# What is left out is said when it is configured, and again by every measurement.
+# A part that is left out is named at configuration, and again by every measurement.
 if(NOT (PIPESIM_CUDNN_INCLUDE AND PIPESIM_CUDNN_LIBRARY))
   message(NOTICE "pipesim-calibrate is built without cuDNN, and measures no fused attention: set "
                  "PIPESIM_CUDNN_INCLUDE and PIPESIM_CUDNN_LIBRARY to where cudnn_graph.h and libcudnn.so.9 are")

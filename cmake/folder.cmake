@@ -66,8 +66,8 @@ endfunction()
 
 # link_what_is_included(TARGET FILE...)
 #
-# Links the libraries of the headers that the files include, directly or through headers of tests/
-# and bench/. What names PIPESIM_EXECUTABLE runs the programs, which are built first.
+# Links the libraries of the headers that the files include, directly or through headers of tests/ and bench/.
+# A file that names PIPESIM_EXECUTABLE runs the programs, which are built first.
 function(link_what_is_included target)
   set(files ${ARGN})
   set(seen)
@@ -91,7 +91,7 @@ function(link_what_is_included target)
       elseif(line MATCHES "\"((tests|bench)/.*)\"")
         list(APPEND files ${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1})
       elseif(line MATCHES "\"(.*)/[^/]*\"")
-        # Of the folder, or of the folder above that is a library.
+        # The library of the folder, or of the folder above that has one.
         string(REPLACE "/" "_" library pipesim_${CMAKE_MATCH_1})
         while(NOT TARGET ${library} AND library MATCHES "(.*)_[^_]*")
           set(library ${CMAKE_MATCH_1})

@@ -1,4 +1,4 @@
-# What other programs build on: libpipesim.so with its headers, a CMake package and a pkg-config file
+# Parts for other programs: libpipesim.so with its headers, a CMake package and a pkg-config file
 # (docs/how-to/build-on-pipesim.md).
 option(PIPESIM_LIBRARY "Build and install libpipesim.so with its headers" ON)
 if(NOT PIPESIM_LIBRARY)

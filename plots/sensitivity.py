@@ -19,7 +19,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
         raise InputError("no schedule to draw")
     metric = asked.value or "microbatches_per_second"
     for path, analysis in analyses:
-        # What is not known is null, and whether it fits is no number.
+        # An unknown value is null, and `fits` is no number.
         known = [key for key, value in analysis["base"].items() if type(value) in (int, float)]
         if metric not in known:
             raise InputError(f"{path}:1:1: no value '{metric}'; it has {', '.join(known)}")

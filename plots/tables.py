@@ -292,7 +292,7 @@ def read_table(path: str) -> Table:
     table = with_choices(_read_csv(path))
     if not table.rows:
         raise InputError(f"{path}:1:1: no rows")
-    # As a sweep leaves them.
+    # The table that a sweep leaves beside its results.
     folder, name = os.path.split(path)
     failed = os.path.join(folder, name.replace("results", "failed"))
     if name in ("results.csv", "results.partial.csv") and os.path.exists(failed):

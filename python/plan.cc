@@ -49,7 +49,7 @@ PlanCommand parse(const std::vector<std::string>& arguments, const CommandLine& 
   return command;
 }
 
-// What the search has come to, written by one thread and read by another.
+// The search's progress, written by one thread and read by another.
 class Progress {
  public:
   void set(const PlanProgress& progress) {

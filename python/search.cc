@@ -62,7 +62,7 @@ std::variant<double, Bytes> limit_of(const std::string& text, const Scenario& sc
   return activation_limit(text, prepare_first(scenario), where);
 }
 
-// What is asked beside the scenario.
+// The question beside the scenario.
 struct Asked {
   std::string memory_limit;
   std::optional<int> points;  // of a frontier

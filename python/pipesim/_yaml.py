@@ -11,7 +11,7 @@ from typing import Any
 
 from ._errors import InputError
 
-# What YAML reads as itself without quotes; a colon only within a word, as in a path.
+# Text that YAML reads as itself without quotes; a colon only within a word, as in a path.
 _PLAIN = re.compile(r"[A-Za-z0-9_./+-]([A-Za-z0-9_ ./+%*()-]*[A-Za-z0-9_./+%*)-])?")
 _WORDS = {"", "null", "Null", "NULL", "~", "-"}
 
