@@ -26,7 +26,7 @@ CostFactors read_factors(YamlMap& root) {
   return factors;
 }
 
-// Whether the run was of the scenario's model and precision.
+// True if the run was of the scenario's model and precision.
 bool read_run(const YamlValue& value, const Scenario& scenario) {
   YamlMap run(value);
   const std::string& gpu = scenario.hardware->gpu.name;

@@ -24,7 +24,8 @@ std::optional<DifferenceBand> read_difference_band(const Scenario& scenario);
 // The catalogue's schedule_runs.csv; empty where there is no such file.
 std::vector<ScheduleRun> catalogue_schedule_runs();
 
-// Of the catalogue's residuals.csv, or anchored_residuals.csv; none where there is no such file.
+// The residuals in the catalogue's residuals.csv, or anchored_residuals.csv; none without such a
+// file.
 std::vector<Residual> catalogue_residuals(bool anchored);
 
 // The frameworks of these, by name.

@@ -84,7 +84,7 @@ void drop_shares(const std::set<std::string>& under_load, Gpu& gpu, const std::s
   if (!gpu.has(Precision::kFp4)) kept.matmul[Precision::kFp4] = kept.matmul[Precision::kFp8];
 }
 
-// What a curve leaves of its measurements, and how far those lie apart when they are repeated.
+// Reads a curve's error against its measurements, and the spread of repeated ones.
 std::string read_error(YamlMap& group, const std::string& measured) {
   YamlMap map(group.require("error", "a map with rows, median, within_90 and spread"));
   const long rows = map.require("rows", "the number of measurements").integer(1, 1L << 40);
@@ -137,8 +137,8 @@ void read_messages(const OpenGroup& open, Interconnect& interconnect) {
   }
 }
 
-// What passes lose while messages flow, copies to the host run and collectives run. A cluster that
-// says it itself goes before the file.
+// Reads the shares that passes lose to messages, copies to the host and collectives beside them. A
+// cluster's own numbers take precedence over the file's.
 void read_shares(const OpenGroup& open, Hardware& hardware) {
   const auto share = [&open](const char* key, double most) -> std::optional<double> {
     auto group = open(key, Needed::kNo);
@@ -156,7 +156,7 @@ void read_shares(const OpenGroup& open, Hardware& hardware) {
   if (collectives) hardware.interconnect.exchange_share = *collectives;
 }
 
-// Whether the file says that the machine's switches reduce nothing.
+// True if the file says that the machine's switches reduce nothing.
 bool is_without_switch(const std::string& key, const YamlValue& curve) {
   if (key != kInSwitch || !curve.is_scalar()) return false;
   static const std::array<std::string, 1> kNone{"none"};
@@ -171,8 +171,8 @@ void drop_switch(Interconnect& interconnect, std::vector<Sourced>& numbers) {
   });
 }
 
-// What is there for people: curves by size that no cost takes, layers beside what the curves say of
-// them, and what was not measured.
+// Reads the parts for people: curves by size that no cost takes, layers with their curves' errors,
+// and the list of points not measured.
 void read_notes(YamlMap& root) {
   std::vector<Sourced> unused;
   if (const auto by_size = root.find("by_size")) {

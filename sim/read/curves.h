@@ -61,7 +61,7 @@ using OpenGroup = std::function<std::optional<NumberGroup>(const std::string& ke
 void read_kernel_curves(const OpenGroup& open, Gpu& gpu);
 // Generations of attention beside those curves.
 void read_attention_kernels(const OpenGroup& open, Gpu& gpu);
-// Of one node, likewise.
+// Shares that a GPU and a node sustain; unopened ones stay as they are.
 void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect);
 // Each of these shares may be left out.
 void change_sustained(YamlMap& map, const std::string& source, Gpu& gpu, Interconnect& interconnect,

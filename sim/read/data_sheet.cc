@@ -41,7 +41,7 @@ class DataSheet {
   }
 
  private:
-  // Of a number of the sheet: its key, and how numbers are named everywhere.
+  // Notes a number of the sheet, by its key in the sheet and its name everywhere.
   void given(const std::string& key, const std::string& named, const YamlValue& value) {
     const bool assumed = std::ranges::find(assumed_, key) != assumed_.end();
     put(entry_.numbers, {named, value.text(), (assumed ? "assumed: " : "") + source_});
@@ -102,7 +102,7 @@ class DataSheet {
     const YamlValue bandwidth = map_.require("memory_bandwidth", "such as '3.35 TB/s'");
     gpu.memory_bandwidth = positive_bandwidth(bandwidth);
     given("memory_bandwidth", "chip.memory_bandwidth", bandwidth);
-    // What attention moves it moves at the same rate in bytes.
+    // Attention moves its bytes at the same rate.
     const double wider = gpu.memory_bandwidth / like_.gpu.memory_bandwidth;
     for (AttentionCurve& curve : gpu.attention) curve.streaming /= wider;
     for (const char* key : {"attention_forward.streaming", "attention_backward.streaming"}) {
@@ -181,7 +181,7 @@ class DataSheet {
     change_sustained(of, source, entry_.gpu, entry_.interconnect, entry_.numbers);
   }
 
-  // What `assumed` may name.
+  // Keys that `assumed` may name.
   inline static const std::vector<std::string> kKeys{
       "peak.bf16",        "peak.fp16",       "peak.fp8",       "peak.fp4",    "memory",
       "memory_bandwidth", "multiprocessors", "link.bandwidth", "link.domain", "power"};

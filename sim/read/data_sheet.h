@@ -1,10 +1,10 @@
 // A GPU from what its data sheet says: what it leaves out follows from its generation
 // (models/catalog/generations.yaml), by stated rules.
 //
-// Given are peaks, memory and its bandwidth; multiprocessors, link and power may be. Of the GPU
-// that the generation is like, kernels keep their share of the peak and of the bandwidth,
-// collectives theirs of the link, and training its sustained share. What is derived has a source
-// that begins with "assumed". InputError for every mistake.
+// A sheet gives peaks, memory and its bandwidth, and may give multiprocessors, link and power.
+// Kernels keep the shares of peak and bandwidth that they have on the GPU that the generation is
+// like. Collectives keep their share of the link, and training its sustained share. A derived
+// number's source begins with "assumed". InputError for every mistake.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct Generation {
 
 std::vector<Generation> read_generations(const YamlSource& source);
 
-// Whether the map is a data sheet, and no entry with curves of its own.
+// True if the map is a data sheet, not an entry with curves of its own.
 bool is_data_sheet(const YamlValue& value);
 
 GpuEntry read_data_sheet(const std::string& name, const YamlValue& value,

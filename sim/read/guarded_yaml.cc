@@ -87,8 +87,8 @@ bool is_marker(std::string_view line, std::string_view marker) {
          (line.size() == 3 || std::isspace(static_cast<unsigned char>(line[3])) != 0);
 }
 
-// What yaml-cpp's Load leaves out in silence: directives, and all that stands behind the end of the
-// first document.
+// Refuses the parts that yaml-cpp's Load drops in silence: directives, and all text behind the end
+// of the first document.
 void check_one_document(const std::string& text) {
   bool begun = false;
   bool ended = false;

@@ -59,7 +59,7 @@ GpuEntry read_gpu(const std::string& name, const YamlValue& value) {
   return entry;
 }
 
-// What the collectives and the GPU's power know from elsewhere in the same hardware.
+// Copies the cluster's numbers of GPUs and NICs to the collectives.
 void agree(Hardware& hardware) {
   const Cluster& cluster = hardware.cluster;
   hardware.interconnect.gpus_per_node = cluster.gpus_per_node;
@@ -75,7 +75,7 @@ void put_link_of_gpu(const Wire& link, std::vector<Sourced>& numbers) {
                 "assumed: the share of a GPU's link that its generation's messages get"});
 }
 
-// What a cluster may leave out is that of the one that it is like, or required.
+// Reads a cluster. A key that it leaves out comes from the cluster that it is like, or is required.
 class ClusterReader {
  public:
   ClusterReader(const std::string& name, const YamlValue& value, const HardwareCatalog& catalog)
@@ -250,7 +250,7 @@ void read_tree(YamlMap& network, ClusterChoice& choice, Changes& changed) {
   wires.nodes_per_leaf = std::max(1, to_nodes / cards);
 }
 
-// What messages get of a card that is not the base's is the base's share, unless it is stated.
+// Messages get the base's share of a NIC's bandwidth, unless another share is stated.
 void read_network(YamlMap& map, ClusterChoice& choice, Changes& changed, bool base) {
   const auto network = map.find("network");
   if (!network && base) return;

@@ -8,11 +8,11 @@
 namespace pipesim {
 namespace {
 
-// Of a backward that was measured as a whole: B and W are as many matmuls of as many FLOPs. An
-// assumption, which attention (in B alone) lowers.
+// W's share of a backward that was measured as a whole: B and W are as many matmuls of as many
+// FLOPs. An assumption, which attention (in B alone) lowers.
 constexpr double kWeightShare = 0.5;
 
-// What stands under forward, backward and so on. Counts and spreads are for people.
+// The numbers under forward, backward and so on. Counts and spreads are for people.
 struct Kind {
   Seconds mean;
   Seconds launch;

@@ -9,8 +9,8 @@
 namespace pipesim {
 
 // A section `cost` of kind `measured` that names such a file, which is looked for beside the
-// scenario, then in the current folder. What opens and closes an iteration beside its passes is
-// added to the optimizer step. InputError with the place of what is wrong.
+// scenario, then in the current folder. The optimizer step includes the opening and closing of an
+// iteration. InputError at the place of the error.
 GivenCost read_measured_cost(YamlMap& map, const std::string& scenario_file,
                              VocabularyPlacement vocabulary);
 

@@ -68,7 +68,7 @@ void read_kinds(YamlMap& map, Transformer& model) {
   set_flag(map, "post_norms", model.post_norms);
 }
 
-// What tells layers of attention apart.
+// Reads the keys by which layers of attention differ.
 void read_pattern(YamlMap& map, Transformer& model) {
   if (const auto pattern = map.find("layer_pattern")) model.layer_pattern = pattern->text();
   set_size(map, "attention_window", model.attention_window, 0);
@@ -213,7 +213,7 @@ void check(const YamlValue& value, const Transformer& model) {
   if (const std::string fault = fault_of(model); !fault.empty()) value.fail(fault);
 }
 
-// What the map says, over what `model` has; a size that is 0 there is required.
+// Reads the map over the sizes of `model`; a size that is 0 there is required.
 Transformer read_shape(YamlMap& map, Transformer model) {
   if (const auto name = map.find("name")) model.name = name->text();
   if (const auto source = map.find("source")) model.source = source->text();

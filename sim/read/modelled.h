@@ -11,7 +11,7 @@
 
 namespace pipesim {
 
-// Of `parallel`, beside the sizes of the pipeline.
+// Sizes in `parallel` beside those of the pipeline.
 struct ModelParallel {
   int context = 1;
   ContextExchange exchange = ContextExchange::kAllGather;
@@ -26,11 +26,11 @@ struct ModelParallel {
 };
 ModelParallel read_model_parallel(YamlMap& parallel);
 
-// Whether the scenario's memory follows from a model: `kind: model`, or a model and no `memory`.
+// True if the scenario's memory follows from a model: `kind: model`, or a model and no `memory`.
 // InputError for a model that nothing uses, or for keys that need one.
 bool memory_is_modelled(YamlMap& root, const ModelParallel& asked);
 
-// What a model's context and state repeat of the scenario's sizes, batch and vocabulary. Requires a
+// Copies the scenario's sizes, batch and vocabulary to the model's context and state. Requires a
 // micro_batch_size.
 void take_sizes(const Scenario& scenario, Modelled& modelled);
 

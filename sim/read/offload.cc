@@ -102,7 +102,7 @@ void check(const ScheduleChoice& choice, int microbatches) {
   refuse(fmt::format("{} microbatches are to offload, of {}", *some.count, most));
 }
 
-// What modules offload is away already.
+// Refuses to offload activations that modules already offload.
 void refuse_twice(const ScheduleChoice& choice) {
   const Schedule* schedule = choice.program ? nullptr : &schedule_of(choice);
   if (!choice.offload && (schedule == nullptr || !schedule->copies())) return;

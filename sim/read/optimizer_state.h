@@ -1,5 +1,5 @@
-// What the scenario's `memory` section says of the optimizer's states, and of activations that are
-// kept in fewer bits or on the host.
+// The optimizer's states in the scenario's `memory` section, and activations kept in fewer bits or
+// on the host.
 #pragma once
 
 #include "models/device_memory.h"

@@ -6,7 +6,7 @@
 
 namespace pipesim {
 
-// What the section does not say is as models/catalog/reliability.yaml has it.
+// Missing keys come from models/catalog/reliability.yaml.
 Reliability read_reliability(const YamlValue& value);
 Reliability usual_reliability();
 

@@ -152,7 +152,7 @@ CostBasis read_basis(YamlMap& map) {
   return per && per->choice(kNames) == "stage" ? CostBasis::kStage : CostBasis::kDevice;
 }
 
-// Whether passes are those of a file.
+// True if passes are those of a file.
 bool are_measured(YamlMap& map) {
   static const std::vector<std::string> kKinds{"given", "measured"};
   return map.require("kind", "'given', or 'measured' with a file of passes").choice(kKinds) ==
@@ -373,7 +373,7 @@ void check_programs(const YamlValue& parallel, const YamlValue& batch, const Sce
   }
 }
 
-// Of an iteration; the product of sizes that may all be large.
+// Passes of an iteration; a double, since all sizes of the product may be large.
 double passes_of(const Scenario& scenario, const ScheduleChoice& choice) {
   return 2.0 * scenario.parallel.pipeline * scenario.parallel.pipelines *
          scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);

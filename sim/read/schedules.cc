@@ -72,7 +72,7 @@ bool read_slices(const YamlValue& value, ScheduleChoice& choice) {
   return true;
 }
 
-// Of the splits that a program has.
+// Lengths of a program's splits.
 std::vector<long> lengths_of_splits(const YamlValue& value, const Program& program) {
   const int splits = program.shape().splits;
   if (!value.is_list() || static_cast<int>(value.list().size()) != splits) {
@@ -132,7 +132,7 @@ void read_placement(YamlMap& map, ScheduleChoice& choice) {
   }
 }
 
-// Of a map with neither 'file' nor 'csv'.
+// Requires a name in a map with neither 'file' nor 'csv'.
 YamlValue require_name(YamlMap& map) {
   const std::vector<std::string> valid{"name", "file", "csv"};
   if (auto name = map.find("name")) return *name;

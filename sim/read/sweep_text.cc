@@ -12,7 +12,7 @@ bool opens_sweep(const std::string& line) {
          line.find_first_not_of(" \t", kSection.size()) == line.find(':', kSection.size());
 }
 
-// Whether a line can be within a section of the outermost map.
+// True if a line can be within a section of the outermost map.
 bool continues_section(const std::string& line) {
   return line.empty() || std::string_view(" \t\r}]").find(line.front()) != std::string_view::npos ||
          line.starts_with("- ");

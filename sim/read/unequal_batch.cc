@@ -254,7 +254,7 @@ std::string fault_of(const Scenario& scenario) {
                  : "images need a model with an encoder (model.encoder)";
 }
 
-// As many images as a sequence has room for.
+// Draws at most as many images as a sequence has room for.
 void limit_images(const Scenario& scenario, Draw& draw) {
   if (draw.most != static_cast<double>(kMostImages)) return;  // a limit is given
   const Encoder& encoder = *scenario.modelled->model.encoder;

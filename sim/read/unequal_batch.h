@@ -1,4 +1,5 @@
-// Of a section `batch`, what makes microbatches differ: lengths or factors, packing and order.
+// The part of a section `batch` that makes microbatches differ: lengths or factors, packing and
+// order.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a scenario says of the vocabulary: where it stands, and given costs and bytes of a share.
+// A scenario's vocabulary: its placement, and given costs and bytes of a share.
 #pragma once
 
 #include "sim/read/yaml.h"

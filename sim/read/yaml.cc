@@ -102,7 +102,7 @@ constexpr double kLeast = 1e-15;
 const std::array<Unit, 2> kPowerUnits{{{"W", 1}, {"kW", 1e3}}};
 const std::array<Unit, 3> kFlopRateUnits{{{"FLOP/s", 1}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
 
-// Whether YAML reads the text as itself without quotes.
+// True if YAML reads the text as itself without quotes.
 bool is_bare(const std::string& text) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 ||
@@ -183,8 +183,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNameKeys
      {"cost.software", "name"},
      {"recompute", "granularity"}}};
 
-// What stands at a path of a node, replaced. Containers on the way are made anew and everything
-// else is kept: assigning into a node would change every alias of it.
+// Replaces the value at a path of a node. Containers on the way are made anew and everything else
+// is kept: assigning into a node would change every alias of it.
 class Replacing {
  public:
   Replacing(const YAML::Node& value, const Override& given)
@@ -222,7 +222,7 @@ class Replacing {
     return made;
   }
 
-  // What is no map becomes one.
+  // Turns any other value into a map.
   [[nodiscard]] YAML::Node in_map(const YAML::Node& at, std::span<const std::string> path) const {
     YAML::Node made(YAML::NodeType::Map);
     bool found = false;
@@ -256,7 +256,7 @@ Measured split_unit(const std::string& text) {
   return {std::move(number), std::move(unit)};
 }
 
-// Whether the unit is one of bits: they are never taken, or offered, for bytes.
+// True if the unit is one of bits, which are never taken, or offered, for bytes.
 bool in_bits(const std::string& unit) {
   return unit.find('b') != std::string::npos && unit.find('B') == std::string::npos;
 }

@@ -29,7 +29,7 @@ struct Override {
   std::string path;
   std::string value;
   Location where;  // of the first letter of the path
-  // Of the value, where it does not stand behind the path and '='.
+  // Location of the value, where it is not behind the path and '='.
   std::optional<Location> value_where = {};
 };
 
@@ -57,7 +57,7 @@ class YamlSource {
 
  private:
   friend class YamlValue;
-  // Of the value of a path, or of the key that it ends in.
+  // Location of the value of a path, or of the key that it ends in.
   [[nodiscard]] Location locate(const YAML::Mark& mark, const std::string& path,
                                 bool key = false) const;
   void apply(const Override& replacement);
@@ -112,10 +112,11 @@ class YamlValue {
   [[nodiscard]] Watts power() const;
   [[nodiscard]] FlopsPerSecond flop_rate() const;
   [[nodiscard]] std::vector<YamlValue> list() const;
-  // As YAML of one line that reads back as the same value; keys by the alphabet, dashes as
-  // underscores, so that the same value gives the same text.
+  // The value as one line of YAML that reads back as the same. Keys are in alphabetical order,
+  // dashes are underscores, so that equal values give equal texts.
   [[nodiscard]] std::string one_line() const;
-  // Of a map whose keys are names that the file chooses: as written, in its order, each once.
+  // Entries of a map whose keys are names that the file chooses: as written, in its order, each
+  // once.
   [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries() const;
   // The same of files of others, in which a key may stand twice.
   [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> all_entries() const;
@@ -165,7 +166,7 @@ class YamlMap {
   std::vector<std::string> asked_;
 };
 
-// Of a flag that has a default.
+// Sets a flag that has a default.
 void set_flag(YamlMap& map, const char* key, bool& flag);
 
 }  // namespace pipesim
