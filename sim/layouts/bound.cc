@@ -15,7 +15,7 @@ Seconds seconds_of(const VocabularyCost& share) {
   return share.output_forward + share.output_backward + share.input_forward + share.input_backward;
 }
 
-// What one microbatch takes of a virtual stage, with R where its chunk recomputes.
+// Times of one microbatch on a virtual stage, with R where its chunk recomputes.
 struct StageTimes {
   Seconds forward, backward, weight, again;
   Seconds transfer;  // to the next stage
@@ -76,7 +76,7 @@ class Bound {
     return place_.chunk(vs) < problem_.recompute_chunks;
   }
   [[nodiscard]] const StageTimes& stage(int vs) const { return stages_[vs]; }
-  // Of all microbatches.
+  // Units of all microbatches.
   [[nodiscard]] double units() const { return problem_.shape.units(); }
 
   // The least time from the first F of all to F of every stage, and from the end of its backward to
@@ -139,7 +139,7 @@ class Bound {
       const StageCost& cost = problem_.stage(vs);
       const Bytes kept = recomputes(vs) ? cost.checkpoint : cost.activation;
       all += kept;
-      // Of a unit in flight: before its B, and, where W is a pass of its own, after it.
+      // Bytes of a unit in flight: before its B, and, where W is a pass of its own, after it.
       const Bytes each = fused_ ? kept : std::min(kept, cost.weight_stash);
       least_each = c == 0 ? each : std::min(least_each, each);
       last_more = cost.activation - kept;

@@ -18,8 +18,8 @@ inline constexpr std::array kBubbleShares{PlanShare::kRamps, PlanShare::kOrder,
                                           PlanShare::kImbalance};
 inline constexpr std::array kRecomputeShares{PlanShare::kRecompute};
 
-// Of `other` less those of `than`; the seconds sum to the difference of their expected iterations
-// but for rounding.
+// `other` less `than`; the seconds sum to the difference of their expected iterations, up to
+// rounding.
 struct PlanDifference {
   std::array<Seconds, kPlanShareNames.size()> causes{};
   Seconds contention;  // what messages on shared ways add, where both or one were run with it

@@ -34,7 +34,8 @@ class BalancedLayouts {
     in_parallel(sought.size(), [&](size_t i) { sought[i]->second = balanced(sought[i]->first); });
   }
 
-  // As `balance` has it, of a key that was found; throws what `balance` threw. Stays.
+  // The layout of a key that was found, or the exception that `balance` threw. The reference stays
+  // valid.
   [[nodiscard]] const Layout& of(const Key& key) const;
 
  private:

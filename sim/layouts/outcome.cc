@@ -15,7 +15,7 @@
 namespace pipesim {
 namespace {
 
-// Of a device's passes in an iteration, by what the model says of them.
+// Modelled seconds of all devices' passes in an iteration.
 struct PassSums {
   Seconds apart;        // all, one after the other, R left out
   Seconds collectives;  // of that
@@ -205,7 +205,7 @@ std::string limits_of(const Planned& planned) {
   return text.empty() ? "nothing" : text;
 }
 
-// Of the ensemble: runs of a layout differ by less than 0.02%, layouts by more.
+// Runs of the ensemble: runs of a layout differ by less than 0.02%, layouts by more.
 constexpr int kContendedRuns = 4;
 
 Contended with_contention(const PlanQuestion& question, const Planned& planned) {

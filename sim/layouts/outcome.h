@@ -96,7 +96,7 @@ struct PointRun {
 PointRun run_point(const PlanQuestion& question, const PlanPoint& point,
                    const Layout* layout = nullptr, Detail detail = Detail::kCauses);
 
-// What a framework's configuration of the layout is. Throws InfeasibleError where it runs another.
+// A framework's configuration of the layout. Throws InfeasibleError where it runs another.
 Configuration configuration_of(Framework framework, const PlanQuestion& question,
                                const Planned& planned);
 // All files that a person starts it from.

@@ -1,4 +1,4 @@
-// What a plan's places are worth.
+// How far a plan's places can be trusted.
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::string why_first(const Planned& first, const Planned& second) {
                      reasons);
 }
 
-// Of the plan's rows, from 1; 0 is the baseline.
+// The plan's row, counted from 1; 0 is the baseline.
 const Planned& row_of(const ClusterPlan& plan, size_t row) {
   return row == 0 ? plan.baseline->planned : plan.result.best.at(row - 1);
 }

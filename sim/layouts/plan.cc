@@ -257,7 +257,7 @@ class Planner {
         ++counts_.too_slow;
         continue;
       }
-      // What is run now says what its twin would be run for.
+      // A step in this round may already answer for its twin.
       const bool twin_runs = !steps.empty() && steps.back().candidate.id + 1 == next.id &&
                              steps.back().candidate.sharp && next.sharp &&
                              is_worth_running_without(next) && has_twin_without_offload(next.id);
@@ -286,7 +286,7 @@ class Planner {
     return order;
   }
 
-  // Whether the point before is the same without offload.
+  // True if the point before is the same without offload.
   [[nodiscard]] bool has_twin_without_offload(size_t id) const {
     if (id == 0 || !points_[id].offload) return false;
     PlanPoint without = points_[id];
@@ -297,7 +297,7 @@ class Planner {
     return has_twin_without_offload(id) && fits_[id - 1] != 0;
   }
 
-  // Of the steps that need one, each split once.
+  // Finds the splits that steps need, each once.
   void find_splits(std::vector<Step>& steps) {
     in_parallel(steps.size(), [&](size_t i) { ask_for_split(steps[i]); });
     std::vector<BalancedLayouts::Key> splits;

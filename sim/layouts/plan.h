@@ -1,14 +1,16 @@
 // The fastest layouts of a model on so many GPUs, of all that plan_space names and that fit.
 //
-// Best first: points wait in the order of their lower bound on iteration time (bound.h). The
-// one in front gets a sharper bound and waits again (what offloads, also a run without, which no
-// copy can shorten), or is run by replay, as `pipesim run` does; when the least bound left is no
-// better than the last of the layouts that are asked for, no point left is. So nothing better is
-// lost: `exhaustive` runs every point and finds the same. What cannot fit by its bound on memory is
-// not run. Tight layouts stand, and wait, behind those that fit. Ties go to the earlier point. A
-// layout that offloads beside its schedule is left out where it fits without.
+// Best first: points wait in the order of their lower bound on iteration time (bound.h). The one in
+// front gets a sharper bound and waits again, or is run by replay, as in `pipesim run`. A point
+// that offloads also gets a run without offload, which no copy can shorten. The search ends when
+// the least bound left is no better than the last of the layouts asked for: `exhaustive` runs every
+// point and finds the same.
 //
-// Results do not depend on the number of threads: a fixed number of points is looked at at a time.
+// Points beyond memory by their bound are not run. Tight layouts come, and wait, behind those that
+// fit. Ties go to the earlier point. A layout that offloads beside its schedule is left out where
+// it fits without.
+//
+// Results do not depend on the number of threads: each round takes a fixed number of points.
 #pragma once
 
 #include <functional>
@@ -29,7 +31,8 @@ struct PlanCounts {
   size_t evaluated = 0;
   size_t unfit = 0;  // of those, took more memory than there is
   size_t tight = 0;  // of those, may take more
-  // Of too_large and unfit, those whose bound is below the best time: what memory may cost.
+  // Points in too_large and unfit whose bound is below the best time: the price of the memory
+  // limit.
   size_t faster_with_memory = 0;
 };
 

@@ -68,7 +68,7 @@ ClusterPlan read_plan_question(const std::vector<Override>& settings) {
   for (const Override& setting : all) {
     plan.question.settings.push_back({setting.path, setting.value});
   }
-  // As many data ranks as make up a copy, so that what is not planned yet can be read.
+  // One copy's data ranks, so that a question can be read before it is planned.
   for (const Override& setting : settings) {
     if (setting.path != "memory.data_parallel_shard_degree") continue;
     all.push_back({"parallel.data_parallel_size", setting.value, setting.where, setting.where});

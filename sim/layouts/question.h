@@ -11,11 +11,11 @@
 namespace pipesim {
 
 // `settings` are scenario keys of the sections model, cluster, cost, memory, framework and
-// optimizer, batch.seq_length and parallel.sequence_parallel; others are an InputError where they
-// stand. What none of them says is as in a scenario, but that sequence parallelism and the
-// distributed optimizer are on. memory.capacity is the limit, else the GPU's memory is.
+// optimizer, batch.seq_length and parallel.sequence_parallel; others are an InputError at their
+// place. Defaults are a scenario's, except that sequence parallelism and the distributed optimizer
+// are on. memory.capacity is the limit; by default the GPU's memory is.
 //
-// Requires a model and a cluster by name among them, and a seq_length. Throws InputError for what a
+// Requires a model and a cluster by name among them, and a seq_length. Throws InputError wherever a
 // reader of scenarios would, and for costs that do not follow from the model.
 ClusterPlan read_plan_question(const std::vector<Override>& settings);
 

@@ -66,7 +66,7 @@ std::string contention_text(const std::optional<Contended>& contended, int digit
   return text;
 }
 
-// Of the first layout, what its seconds and what follows from them may come to.
+// Bands of the first layout's seconds and of the numbers that follow from them.
 std::string band_of_first(const ClusterPlan& plan, std::optional<double> tokens) {
   if (plan.result.best.empty()) return "";
   const Planned& first = plan.result.best.front();
@@ -132,7 +132,7 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
   return row;
 }
 
-// What became of the points.
+// Counts of points, by their fate.
 std::string counts_line(const ClusterPlan& plan) {
   const PlanCounts& counts = plan.result.counts;
   const size_t fit = counts.evaluated - counts.unfit;
@@ -192,7 +192,7 @@ std::string contention_line(const ClusterPlan& plan) {
                      human(by_replay->expected()));
 }
 
-// As "p2p", or "a2a+p2p 4x2" with the ranks that divide heads and those of the ring.
+// "p2p", or "a2a+p2p 4x2" with the ranks that divide heads and those of the ring.
 std::string exchange_text(const PlanExchange& exchange) {
   const std::string_view kind = to_text(exchange.kind);
   if (exchange.kind != ContextExchange::kHeadsAndRing) return std::string(kind);

@@ -13,7 +13,7 @@
 
 namespace pipesim {
 
-// What the layouts are held against: the usual layout, or a person's own.
+// The layout that others are compared with: the usual layout, or a person's own.
 struct Baseline {
   Planned planned;
   std::string file = {};  // empty: the usual layout (baseline.h)
@@ -58,10 +58,10 @@ std::string baseline_text(const ClusterPlan& plan);
 // and the memory. Rows count from 1; 0 is the baseline. Requires that the plan has both.
 std::string why_text(const ClusterPlan& plan, size_t than, size_t other);
 
-// What more of something would bring, against the fastest by replay; nothing without what-ifs.
+// Gains by more of one thing, against the fastest by replay; nothing without what-ifs.
 std::string what_ifs_text(const ClusterPlan& plan);
 
-// Whether the measured runs near the plan tell the row from the first.
+// True if the error of measured runs near the plan exceeds the row's distance from the first.
 bool is_tied(const ClusterPlan& plan, const Planned& planned);
 // "1 to 3, 5": the rows that they do not, the first among them.
 std::string tied_places(const ClusterPlan& plan);
@@ -71,7 +71,7 @@ std::string tied_places(const ClusterPlan& plan);
 // was not stopped.
 std::string no_fit_text(const ClusterPlan& plan, std::span<const ClusterEntry> clusters);
 
-// What follows from `tokens`, of training in all, is left out without it.
+// Numbers that follow from `tokens`, of training in all, are left out without it.
 std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double> tokens);
 std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> tokens);
 void write_plan_json(std::ostream& out, std::span<const ClusterPlan> plans,

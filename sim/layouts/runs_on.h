@@ -17,7 +17,7 @@ bool may_run(Framework framework, const PlanQuestion& question, const PlanPoint&
 // when it may run some.
 std::string why_it_runs_none(Framework framework, const PlanQuestion& question);
 
-// What the framework does unless it is told otherwise, as settings of a plan: "path", "value".
+// A framework's default, as a setting of a plan: "path", "value".
 struct FrameworkDefault {
   std::string path;
   std::string value;

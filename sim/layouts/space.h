@@ -40,7 +40,7 @@ struct PlanExchange {
 // model has, one more at a time, from the shortest forward on: layernorm, moe_act, mla_up_proj.
 std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model);
 
-// What may be tried; an empty list of sizes is the rule of docs/how-to/plan.md.
+// Choices to try; an empty list of sizes follows the rule of docs/how-to/plan.md.
 struct PlanAxes {
   std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
   std::vector<std::string> schedules = schedules_to_plan();
@@ -72,10 +72,10 @@ struct PlanQuestion {
   int gpus = 1;
   long global_batch = 1;
   PlanAxes axes;
-  // Whether memory.reshard_after_forward is asked for; else it is the framework's (state_of).
+  // True if memory.reshard_after_forward is given; otherwise the framework decides (state_of).
   bool says_reshard = false;
 
-  // Of a GPU's memory.
+  // Bytes of a GPU's memory.
   [[nodiscard]] Bytes limit() const { return *base.modelled->capacity; }
   // Below these peaks a layout fits, and may fit.
   [[nodiscard]] Bytes surely_within() const { return (1 / base.modelled->band.high) * limit(); }
@@ -105,7 +105,7 @@ struct PlanPoint {
   friend bool operator==(const PlanPoint&, const PlanPoint&) = default;
 };
 
-// Whether activations leave the device, by the schedule or beside it.
+// True if activations leave the device, by the schedule or beside it.
 inline bool offloads(const PlanPoint& point) { return point.offload || point.schedule->offloads(); }
 
 // Ways to divide the GPUs into tensor, context, pipeline and data ranks; every one uses them all.
@@ -123,8 +123,8 @@ struct PlanSpace {
 
 PlanSpace plan_space(const PlanQuestion& question);
 
-// How the point's data ranks divide parameters' state, for a framework as it does by default. Of a
-// copy that fewer ranks divide (data_parallel_shard_degree) as many as divide the data ranks too.
+// How the point's data ranks divide parameters' state, by a framework's default. Fewer ranks may
+// divide a copy (data_parallel_shard_degree): the greatest common divisor with the data ranks.
 ParameterState state_of(const PlanQuestion& question, const PlanPoint& point);
 
 // How the point's context ranks exchange keys and values.

@@ -27,7 +27,7 @@ bool change_memory(PlanQuestion& question, double factor) {
   return true;
 }
 
-// Of messages and of collectives.
+// Changes the network of messages and of collectives.
 bool change_network(PlanQuestion& question, double factor) {
   Hardware& hardware = *question.base.hardware;
   hardware.cluster.nic_bandwidth = factor * hardware.cluster.nic_bandwidth;

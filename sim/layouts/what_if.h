@@ -1,4 +1,4 @@
-// What more or less of something would bring: the question again with one thing changed.
+// Gains by more of one thing, losses by less: the question again with one thing changed.
 #pragma once
 
 #include <array>
@@ -38,10 +38,10 @@ std::vector<PlanWhatIf> plan_named_what_ifs(const PlanQuestion& question, PlanOp
 
 inline constexpr std::array kWhatIfFactors{0.8, 1.1, 1.5, 2.0};
 
-// Of memory of a GPU, bandwidth between nodes, bandwidth within a node and GPUs with the same batch
-// as many times as each factor says, one thing at a time; of GPUs only factors that give whole
-// nodes, or a number within one. Each is a search as `plan` makes it, for one layout. Factors are
-// above 0.
+// Multiplies one thing at a time by each factor: memory of a GPU, bandwidth between nodes,
+// bandwidth within a node, and GPUs with the same batch. GPUs take only factors that give whole
+// nodes, or a number within one. Each is a search as by `plan`, for one layout. Factors are above
+// 0.
 std::vector<PlanWhatIf> plan_what_ifs(const PlanQuestion& question, PlanOptions options,
                                       std::span<const double> factors = kWhatIfFactors);
 
