@@ -38,7 +38,7 @@ Configuration configuration_of(Framework framework, const Case& made, const Prog
 // its releases read, a script for its head, or in the job file why head does not run it.
 std::vector<Configuration> files_of(Framework framework, const Case& made, const Program& program);
 
-// Those that run the case exactly as it stands.
+// The frameworks that run the case exactly.
 std::vector<Framework> frameworks_of(const Case& made, const Program& program);
 
 }  // namespace pipesim

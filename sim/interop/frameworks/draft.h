@@ -1,7 +1,7 @@
 // A scenario as far as a framework's settings say it.
 //
-// Sections are keys and values as a scenario writes them. What a scenario needs and nothing says is
-// named in `missing`; with nothing missing the text reads as a scenario.
+// Sections are keys and values in a scenario's form. `missing` names the keys that a scenario needs
+// and no setting gives; with nothing missing the text reads as a scenario.
 #pragma once
 
 #include <string>
@@ -46,7 +46,7 @@ void put_sharding(Section& memory, const ParameterState& state);
 // A value that is not known of a setting that is: `words` say both.
 void not_understood(Draft& draft, std::string name, std::string words);
 
-// What nothing took, at the end.
+// Sorts the settings that nothing took; call it last.
 void take_rest(const Settings& settings, Draft& draft);
 
 // Goes on without settings that stop the import, by name; gives back names that stop nothing.
@@ -54,7 +54,7 @@ std::vector<std::string> accept(const std::vector<std::string>& names, Draft& dr
 
 // The scenario, with what is missing, assumed and left out in comments.
 std::string scenario_of(const Draft& draft);
-// What became of the settings, for people.
+// How each setting was treated, for people.
 std::string summary_of(const Draft& draft);
 
 // The model that model=NAME says. InputError at a name that the catalogue lacks.

@@ -1,6 +1,6 @@
-// Megatron-LM's arguments as a scenario: sizes, batch, memory, recomputation. What the arguments
-// mean and their defaults: megatron/training/arguments.py and the configurations it is made from
-// (models/catalog/frameworks.yaml has the commit). NeMo's and Bridge's names stand beside them.
+// Megatron-LM's arguments as a scenario: sizes, batch, memory, recomputation. Their meanings and
+// defaults are in megatron/training/arguments.py and the configurations it is made from
+// (models/catalog/frameworks.yaml has the commit). NeMo's and Bridge's names come after each.
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,7 +65,7 @@ void put_expert_ranks(Settings& settings, const MegatronSizes& sizes, Section& p
   if (spread && sizes.experts) put(parallel, "expert_tensor_parallel_size", 1);
 }
 
-// Of --data-parallel-size, or of all GPUs; nothing where neither is known.
+// Data ranks by --data-parallel-size, or by all GPUs; nothing where neither is known.
 std::optional<long> put_parallel(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   Section& parallel = draft.parallel;
   put(parallel, "pipeline_model_parallel_size", sizes.pipeline);

@@ -1,5 +1,5 @@
-// Of Megatron-LM's arguments: the precision and the place of the optimizer's states, and what of
-// activations is kept in fp8 or on the host, as keys of `memory`.
+// Megatron-LM's arguments for memory, as keys of `memory`: precision and place of the optimizer's
+// states, and activations kept in fp8 or on the host.
 #pragma once
 
 #include "sim/interop/frameworks/draft.h"

@@ -44,7 +44,7 @@ class LayoutBars {
   int depth_ = 0;
 };
 
-// As a script writes it, with its bars escaped or in quotes.
+// The layout in a script's form, with its bars escaped or in quotes.
 std::string layout_of(Settings& settings) {
   std::string text = settings.text({"pipeline_model_parallel_layout"}).value_or("");
   std::erase_if(text, [](char c) { return c == '\\' || c == '"' || c == '\'' || c == ' '; });
@@ -116,7 +116,7 @@ std::string interleaved(Settings& settings, const MegatronSizes& sizes) {
   return text + "}";
 }
 
-// Of the fork; empty: none of its flags is set.
+// The schedule by the fork's flags; empty: none of them is set.
 std::string of_fork(Settings& settings, const MegatronSizes& sizes) {
   const bool plain = settings.is_set({"enable_zero_bubble"});
   const bool vee = settings.is_set({"zero_bubble_v_schedule"});

@@ -15,7 +15,7 @@
 namespace pipesim {
 namespace {
 
-// What the catalogue says of a framework's settings.
+// The catalogue's knowledge of a framework's settings.
 struct KnownSettings {
   std::set<std::string> no_effect;
   std::set<std::string> stops;       // names that change the answer
@@ -71,7 +71,7 @@ std::string small(std::string text) {
   return text;
 }
 
-// Of path a.b.c: whether a, a.b or itself is in the set.
+// True if the set has a, a.b or a.b.c for the path a.b.c.
 bool covers(const std::set<std::string>& names, const std::string& path) {
   for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
     if (names.contains(path.substr(0, dot))) return true;
@@ -190,7 +190,7 @@ std::optional<long> Settings::number(std::initializer_list<const char*> names, l
 std::optional<double> Settings::real(std::initializer_list<const char*> names) {
   const Setting* found = find(names);
   if (found == nullptr) return std::nullopt;
-  // What follows is not an option's: a script's name behind its launcher's last option.
+  // Later words are not the option's: a script's name may follow its launcher's last option.
   const std::string first = found->values.empty() ? "" : found->values.front();
   double value = 0;
   const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), value);

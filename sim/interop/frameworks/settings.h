@@ -38,7 +38,7 @@ struct Asked {
   Location where;
 };
 
-// What is not taken, by what the catalogue (models/catalog/frameworks.yaml) knows of it.
+// Settings not taken, by the catalogue's (models/catalog/frameworks.yaml) knowledge of them.
 struct Untaken {
   int without_effect = 0;
   std::vector<std::string> not_modelled;  // "name value (line 12)"

@@ -1,9 +1,9 @@
 // JSON files of other programs as values that know where they stand.
 //
-// A file is read as a whole, as large as sim/core/input_text.h lets it be and at most 64 deep. Of
-// one whose list of events is too large to keep (a profiler's trace), each element of one list can
-// be handed over and dropped. InputError with file, line and column for what is no JSON, is too
-// large or too deep, and for a value that is not what its reader expects. O(bytes).
+// A file is read as a whole, up to the size in sim/core/input_text.h and 64 deep. A list of events
+// too large to keep (a profiler's trace) can be handed over element by element, each then dropped.
+// InputError with file, line and column for text that is no JSON, is too large or too deep, and for
+// a value that is not what its reader expects. O(bytes).
 #pragma once
 
 #include <functional>
@@ -48,7 +48,7 @@ class JsonValue {
   [[nodiscard]] double number(double least, double most) const;
   [[nodiscard]] long integer(long least, long most) const;
   [[nodiscard]] std::vector<JsonValue> values() const;  // of a list or a map
-  // Of a map, the first of this key.
+  // The first value of this key in a map.
   [[nodiscard]] std::optional<JsonValue> find(std::string_view key) const;
   // `what` says what is missing where it is not there.
   [[nodiscard]] JsonValue require(std::string_view key, std::string_view what) const;

@@ -208,8 +208,8 @@ const Line* line_of(std::string_view schedule) {
                                     fmt::join(megatron_schedules(), ", ")));
 }
 
-// Of a program that no record speaks for: the schedule with flags that places its chunks likewise,
-// or for two directions in a V, cuts microbatches if it does and runs W apart if it does.
+// For a program without a record: a schedule with flags and a like placement, a V for two
+// directions. It cuts microbatches, and runs W apart, if the program does.
 std::string_view nearest_with_flags(const Program& program) {
   const Placement& place = program.placement();
   const int devices = program.shape().devices;
@@ -280,7 +280,7 @@ void add_transfers(const Case& made, MegatronFlags& to) {
   }
 }
 
-// Of documents it is told the longest, and of what is packed the room.
+// Gives Megatron-LM the longest document, or the room of packed ones.
 void add_lengths(const Scenario& scenario, MegatronFlags& to) {
   if (!scenario.modelled || !scenario.batch.unequal) return;
   to.differences.emplace_back(
@@ -288,8 +288,8 @@ void add_lengths(const Scenario& scenario, MegatronFlags& to) {
       "longest");
 }
 
-// Whether every stage has as many decoder layers, and the MTP modules stand with the output: what
-// both do without being told.
+// True if every stage has as many decoder layers, and the MTP modules are with the output: the
+// default of both programs.
 bool is_even(const Layout& layout) {
   return std::ranges::all_of(layout.stages, [&](const StageLayers& stage) {
     return stage.layers == layout.stages.front().layers && (stage.mtp == 0 || stage.output);

@@ -24,7 +24,7 @@ MegatronFlags megatron_flags(const Case& made, const Program& program);
 // With a model a script that starts (launch.h); else notes as comments, then a flag per line.
 std::string megatron_text(const MegatronFlags& flags);
 
-// Whether the flags say how much memory the schedule may take; a case with a limit is refused else.
+// True if the flags can limit the schedule's memory; otherwise a case with a limit is refused.
 bool flags_take_limit(const Schedule& schedule);
 
 // The schedules that one of them runs, by name.

@@ -1,5 +1,5 @@
-// What sail-sg/zero-bubble-pipeline-parallelism asks for beside a schedule's own flags, and what of
-// Megatron-LM it does not have (its megatron/core/zbpp_utils.py and pipeline_parallel_runtime.md).
+// Demands of sail-sg/zero-bubble-pipeline-parallelism beside a schedule's own flags, and the parts
+// of Megatron-LM that it lacks (its megatron/core/zbpp_utils.py and pipeline_parallel_runtime.md).
 #pragma once
 
 #include <string>

@@ -146,7 +146,7 @@ void add_optimizer_state(const ParameterState& state, MegatronFlags& to) {
   }
 }
 
-// What of activations is kept in fewer bits, or on the host.
+// Flags for activations kept in fewer bits, or on the host.
 void add_kept_activations(const LayerContext& context, MegatronFlags& to) {
   const bool alone = context.offloaded.any(OffloadModule::kAttentionProjection) &&
                      !context.offloaded.any(OffloadModule::kCoreAttention);
@@ -281,7 +281,7 @@ void add_expert_tensor(const Transformer& model, const LayerContext& context, Me
   if (whole) to.differences.emplace_back("experts with biases over several tensor ranks");
 }
 
-// What only a model is divided by, and what of it is recomputed without passes of its own.
+// Flags for sizes that only a model has, and for recomputation without passes of its own.
 void add_model_sizes(const Scenario& scenario, const LayerContext& context, int devices,
                      MegatronFlags& to) {
   const Modelled& modelled = *scenario.modelled;

@@ -9,7 +9,7 @@
 namespace pipesim {
 
 // Requires a case with a model. `validates`: the optimizer's step is validated afterwards, which
-// needs fp16. What has no flag becomes a difference. O(layers).
+// needs fp16. A setting without a flag becomes a difference. O(layers).
 void add_setting(const Case& made, bool validates, MegatronFlags& to);
 
 }  // namespace pipesim

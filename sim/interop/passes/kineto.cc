@@ -24,8 +24,8 @@ namespace {
 
 constexpr double kMostMicroseconds = 1e18;
 
-// Whether the whole of `name` is what the pattern says; of the numbers each as long as the rest
-// allows, up to 7 digits, which then stand in `pass`.
+// True if the pattern matches the whole of `name`. Each number is as long as the rest allows, up to
+// 7 digits, and is stored in `pass`.
 bool matches(std::string_view pattern, std::string_view name, RecordedPass& pass) {
   struct Field {
     std::string_view name;
@@ -81,7 +81,7 @@ class Trace {
     }
   }
 
-  // Of the GPU where it can be said, else of the CPU.
+  // Passes on the GPU where the trace has them, else on the CPU.
   std::vector<Range> passes(std::vector<std::string>& notes) {
     const bool gpu = std::ranges::any_of(ranges_, &Range::on_gpu);
     if (gpu) {
@@ -227,7 +227,7 @@ void split(const Trace& trace, std::vector<Range> ranges, size_t rank, Recording
   }
 }
 
-// Those without a W of their stage are backwards as a whole, whatever their name said.
+// A backward without a W of its stage is a whole one, whatever its name said.
 void settle_backwards(Recording& recording) {
   bool splits = false;
   for (const auto& iteration : recording.iterations) {

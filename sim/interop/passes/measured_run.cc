@@ -165,7 +165,7 @@ class Measuring {
       for (size_t i = 1; i < passes.size(); ++i) {
         const double gap = passes[i].start - passes[i - 1].end;
         const auto arrival = arrivals.find(&passes[i]);
-        // As long again as a message takes covers what the clocks are off by.
+        // A message's time as margin covers the error of the clocks.
         const bool waited =
             arrival != arrivals.end() && arrival->second + clocks.message > passes[i - 1].end;
         if (waited || gap < 0 || gap > kLongestLaunch * passes[i].seconds()) continue;
@@ -206,7 +206,7 @@ class Measuring {
     return measured_.stages[static_cast<size_t>(place_.model_stage(vs))][kind];
   }
 
-  // What first forwards and last backwards take beyond the others of their stage.
+  // Seconds of first forwards and last backwards beyond the others of their stage.
   void fill_edges() {
     for (const auto& [of, opens] : edges_) {
       const auto values = seconds_.find(of);
@@ -219,7 +219,7 @@ class Measuring {
     measured_.closing = std::max(0.0, measured_.closing);
   }
 
-  // As `walk` visits them, times by the mean of each pass.
+  // A visitor of `walk` that times by the mean of each pass.
   struct ByPass {
     using Value = double;
     static constexpr double kNotYet = -1;

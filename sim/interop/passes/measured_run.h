@@ -1,12 +1,13 @@
-// What a recorded run says: seconds of every stage's passes, the gaps between them, its messages,
+// Measures of a recorded run: seconds of every stage's passes, the gaps between them, its messages,
 // its clocks, and how well the simulation of the same order gives the run's own time.
 //
-// Clocks: of the messages that go both ways between two ranks the quickest each way bound their
-// difference; that a message takes as long one way as the other settles it (as in NTP). Each
-// iteration has its own differences. A pass that takes more than 1.5 times the median of its stage
-// and kind has stalled: it is named and left out of means. The first forward and the last backward
-// of a stage in an iteration (start-up, gradients handed on) are left out too, and what they take
-// more is the opening and the closing of an iteration. O(passes log passes).
+// Clocks: the quickest messages each way between two ranks bound the clocks' difference. Equal
+// times both ways are assumed to settle it (as in NTP). Each iteration has its own differences.
+//
+// Passes: one that takes more than 1.5 times the median of its stage and kind has stalled; it is
+// named and left out of means. The first forward and the last backward of a stage in an iteration
+// (start-up, gradients handed on) are left out too; their excess is the opening and the closing of
+// an iteration. O(passes log passes).
 #pragma once
 
 #include <optional>
@@ -55,7 +56,7 @@ struct RunMeasures {
   double message = 0;
   double opening = 0;
   double closing = 0;
-  // Of the iterations that count; 0 where there is no clock.
+  // Over the iterations that count; 0 where there is no clock.
   double median_seconds = 0;
   double mean_seconds = 0;
   std::optional<SimulatedRun> simulated;
@@ -63,7 +64,7 @@ struct RunMeasures {
 
 RunMeasures measure(const RecordedRun& run);
 
-// As a scenario that names the file would read it.
+// The passes in the form that a scenario which names the file reads.
 MeasuredPasses passes_of(const RecordedRun& run, const RunMeasures& measured);
 
 }  // namespace pipesim

@@ -140,7 +140,7 @@ std::vector<int> ranks_of_stages(const Recording& recording) {
   return ranks;
 }
 
-// As the format names stages, or as the schedule that was named places them.
+// The placement by the format's stages, or by the named schedule.
 Placement placement_of(Recording& recording, const std::string& schedule, const Location& asked) {
   const std::vector<int> ranks = ranks_of_stages(recording);
   if (ranks.empty()) {
@@ -198,7 +198,7 @@ std::string name_of(const Program& program, const std::string& asked) {
     if (schedule->origin == Origin::kOurs) continue;
     const auto candidate = planned(*schedule, program.shape());
     if (!candidate || !candidate->same_order(program)) continue;
-    // Of several with this order the one that is meant for so many chunks.
+    // The schedule meant for so many chunks wins among several with this order.
     if (schedule->default_chunks == program.shape().chunks) return schedule->name;
     if (found.empty()) found = schedule->name;
   }

@@ -1,7 +1,7 @@
 // Passes of a pipeline as somebody's run recorded them: when each began and ended on its rank.
 //
-// Times are seconds on the clock of each rank, which need not be another's. What a format does not
-// say is -1 (a chunk, a stage, a microbatch) and is counted out from the order later
+// Times are seconds on the clock of each rank, which need not be another's. A chunk, stage or
+// microbatch that a format does not say is -1, and is counted out from the order later
 // (recorded_run.h).
 #pragma once
 
@@ -64,7 +64,7 @@ Recording read_primus(const std::string& folder, const Location& asked);
 Recording read_tasks(const std::string& path, const Location& asked);
 Recording read_passes_csv(const std::string& path, const std::string& text);
 
-// What every reader ends with: passes in order of their starts.
+// The last step of every reader: passes in order of their starts.
 void sort_by_start(Recording& recording);
 
 inline constexpr long kMostRanks = 1 << 12;

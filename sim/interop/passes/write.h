@@ -1,5 +1,5 @@
-// What a recorded run is handed on as: a file of measured passes, a scenario that names it, and a
-// text for people.
+// Outputs of a recorded run: a file of measured passes, a scenario that names it, and a text for
+// people.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ std::string passes_text(const RecordedRun& run, const RunMeasures& measured);
 std::string scenario_of_run(const RecordedRun& run, const RunMeasures& measured,
                             const std::string& passes, const std::string& order);
 
-// What was found for every rank and stage, and the run beside its simulation.
+// Findings for every rank and stage, and the run beside its simulation.
 std::string summary_of(const RecordedRun& run, const RunMeasures& measured);
 
 }  // namespace pipesim

@@ -12,7 +12,8 @@ namespace pipesim {
 
 enum class CellLetters : std::uint8_t { kTorch, kProgram };  // the latter: Program::text's
 
-// Of `splits` splits of each microbatch. `vs` is of no account to a vocabulary pass; no kFB.
+// A pass in a cell, with `splits` splits of each microbatch. A vocabulary pass ignores `vs`; no
+// kFB.
 std::string cell_text(const Placement& place, int splits, PassKind kind, int vs, int unit,
                       CellLetters letters = CellLetters::kTorch);
 std::string cell_text(const Placement& place, int splits, const CopyCell& copy);

@@ -248,7 +248,7 @@ Rows parse(const Source& source) {
   return rows;
 }
 
-// What the cells say of the size, without the placement.
+// Sizes that follow from the cells, without the placement.
 struct Extent {
   int stages = 0;  // of one copy of the model
   int microbatches = 0;
@@ -261,7 +261,7 @@ struct Extent {
   }
 };
 
-// Of passes.
+// Visits every pass.
 template <class Visit>
 void each_action(const Rows& rows, const Visit& visit) {
   for (size_t rank = 0; rank < rows.size(); ++rank) {
@@ -478,7 +478,7 @@ Program read_rows(const Source& source) {
       pairs.push_back({to_pass(cell.actions[0]), to_pass(cell.actions[1])});
     }
   }
-  // Of the sharded placements the one with the fewest waits; a scenario says which it is.
+  // The sharded placement with the fewest waits is assumed; a scenario names the right one.
   const VocabularyPlacement vocabulary =
       extent.vocabulary ? VocabularyPlacement::kVocab2 : VocabularyPlacement::kFirstLast;
   const NamePass name = [&](PassKind kind, int vs, int unit) {

@@ -94,8 +94,8 @@ void write_rows(std::ostream& out, const Program& program) {
   }
 }
 
-// Whether some stage stands on as many devices as there are copies of the model, by which readers
-// count them.
+// True if some stage is on as many devices as there are copies of the model, by which readers count
+// them.
 bool tells_copies_apart(const Placement& place) {
   const int stages = place.model_stages();
   for (int stage = 0; stage < stages; ++stage) {

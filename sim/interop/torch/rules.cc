@@ -34,7 +34,7 @@ bool known(PassKind kind) {
          kind == PassKind::kBW;
 }
 
-// What no cell can say, whatever the order.
+// The part of a program that no cell can express, whatever the order.
 std::optional<std::string> beyond_the_form(const Program& program) {
   if (program.placement().directions() != 1) {
     return fmt::format(
