@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a call of pipesim.simulate costs beyond the simulation, for a scenario that has been read.
+"""Overhead of a call of pipesim.simulate beyond the simulation, for a scenario that has been read.
 
     PYTHONPATH=build/release/python bench/python_overhead.py [SCENARIO]
 

@@ -74,7 +74,7 @@ def _scales(ax: Axes, table: Table, x: str, places: list[str] | None) -> None:
 
 
 def _apart(numbers: list[float]) -> bool:
-    """Whether labels of all of them can stand side by side."""
+    """True if there is room for labels of all numbers."""
     span = numbers[-1] - numbers[0]
     return all(after - before > span / MOST_TICKS for before, after in zip(numbers, numbers[1:]))
 

@@ -22,7 +22,7 @@ Place = tuple[str, str]
 
 @dataclasses.dataclass
 class Cells:
-    """Of one panel; a point that does not fit has a number too."""
+    """One panel's cells; a point that does not fit has a number too."""
     numbers: dict[Place, float]
     unfit: set[Place]
     refused: set[Place]

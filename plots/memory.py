@@ -36,7 +36,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
 
 
 def _panel(ax: Axes, drawing: dict, scale: float, capacity: float | None) -> bool:
-    """Whether devices were drawn that are not named."""
+    """True if devices were drawn that are not named."""
     curves = drawing["memory"]
     beside = drawing["beside_bytes"] or [0.0] * len(curves)
     peaks = [max((level for _, level in curve), default=0.0) + floor for curve, floor in zip(curves, beside)]

@@ -1,4 +1,4 @@
-"""What a GPU holds over each parallel size: a panel per size, a line per part; the thin line is a part that follows."""
+"""A GPU's bytes over each parallel size: a panel per size, a line per part; the thin line is a part that follows."""
 import argparse
 
 from matplotlib.axes import Axes

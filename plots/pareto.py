@@ -70,7 +70,7 @@ def _axis(points: series.Points, asked: str, usual: tuple[str, ...]) -> str:
 
 
 def _points(table: Table, series_of: str, x: str, y: str, fits: bool = True) -> list[Point]:
-    """Of the rows that fit their memory, or of the others."""
+    """Points of the rows that fit their memory, or of the others."""
     found = []
     for row in table.rows:
         if table.fits(row) != fits:
@@ -91,7 +91,7 @@ def _bands(ax: Axes, points: series.Points, table: Table, x: str, y: str) -> Non
 
 
 def frontier(points: list[Point], higher_is_better: bool) -> list[Point]:
-    """Those that no other beats by more than LEAST with as little memory, from the left."""
+    """Points that no other beats by more than LEAST with as little memory, from the left."""
     sign = -1 if higher_is_better else 1
     best: list[Point] = []
     for point in sorted(points, key=lambda each: (each[0], sign * each[1])):
@@ -117,7 +117,7 @@ def _against(points: series.Points, condition: str) -> series.Points:
 
 
 def _print_moves(title: str, points: series.Points, base: Table, now: Table, axes: tuple[str, str]) -> None:
-    """Of every row on either frontier: its place and speed in both, and whether it stays on it."""
+    """Prints every row on either frontier: its place and speed in both, and if it stays on it."""
     x, y = quantity(axes[0]), quantity(axes[1])
     was, now_at = _by_keys(points, base, axes), _by_keys(points, now, axes)
     before, after = (set(key for _, _, key in frontier([(*at, key) for key, at in rows.items()], y.higher_is_better))

@@ -1,4 +1,4 @@
-"""What moves when each number of a scenario is multiplied: a tornado, the longest bars on top."""
+"""Effects of multiplying each number of a scenario: a tornado, the longest bars on top."""
 import argparse
 
 from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""What figures of several points share: panels of a table, series in them, and published points beside."""
+"""Shared parts of figures of several points: panels of a table, series in them, and published points beside."""
 import argparse
 import dataclasses
 import re
@@ -35,7 +35,7 @@ class Points:
         return every
 
     def names(self) -> list[str]:
-        """What series are called: without what all of them end with."""
+        """Names of the series, without a common end."""
         return without_common_end(self.series)
 
     def legend(self, lines: bool = False) -> list[Line2D]:
@@ -63,7 +63,7 @@ def panel_title(column: str, value: str) -> str:
 
 
 def without_common_end(names: list[str]) -> list[str]:
-    """What stands in brackets after every name says nothing."""
+    """Drops equal brackets behind all names, which tell nothing apart."""
     ends = {name.partition(" (")[2] for name in names}
     return [name.partition(" (")[0] for name in names] if len(ends) == 1 else names
 
@@ -88,7 +88,7 @@ def read(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Points:
 
 
 def choices_of_series(table: Table, shown: list[str]) -> list[str]:
-    """What was chosen besides a schedule, where that differs for one and the figure does not show it otherwise."""
+    """Choices besides the schedule that differ for one schedule and that the figure does not show otherwise."""
     return [choice for choice in CHOICE
             if (choice in table.keys or choice != "memory_limit" and table.differs_within(choice, ["schedule"]))
             and not any(column and table.together(choice, column) for column in shown)]

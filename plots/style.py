@@ -1,4 +1,4 @@
-"""What all figures share: type, colours, marks and hatches, panels, and files that are the same bytes again.
+"""The style of all figures: type, colours, marks and hatches, panels, and files that are the same bytes again.
 
 Series differ in colour, in mark and in line, areas in colour and in hatch, so that nothing is lost in grey or to
 readers who do not tell colours apart. Colours are those of Okabe and Ito, ordered so that neighbours differ in grey.
@@ -81,7 +81,7 @@ def panels(count: int, width: float, height: float, columns: int = 3,
 
 
 def title(ax: Axes, text: str) -> None:
-    """Of a panel, on as many lines as its width asks for."""
+    """Sets a panel's title, on as many lines as its width asks for."""
     width = ax.get_figure().get_size_inches()[0] / ax.get_subplotspec().get_gridspec().ncols
     ax.set_title(textwrap.fill(text, max(16, int(width * 72 / 5.4))))
 

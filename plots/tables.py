@@ -11,7 +11,7 @@ from functools import partial
 
 
 class InputError(Exception):
-    """What a person gave cannot be drawn; the message says where, and what was expected."""
+    """An input that cannot be drawn; the message says where, and what was expected."""
 
 
 # How columns are called on axes: what they are, their unit, what a value is divided by.
@@ -145,7 +145,7 @@ class Table:
         return self._fastest.get(setting(row))
 
     def fits(self, row: dict[str, str]) -> bool:
-        """Whether the point's memory does, as far as the table knows a capacity."""
+        """True if the point's memory fits, as far as the table knows a capacity."""
         return row.get("fits", "") not in ("no", "False")
 
     def is_numeric(self, column: str) -> bool:
@@ -202,7 +202,7 @@ class Table:
         return len({tuple(row.get(column, "") for column in columns) for row in self.rows})
 
     def together(self, a: str, b: str) -> bool:
-        """Whether two columns advance together, as a swept key does with the choice that it makes."""
+        """True if two columns advance together, like a swept key and the choice that it makes."""
         return self._count(a) == self._count(a, b) == self._count(b)
 
     def keys_besides(self, column: str) -> list[str]:
@@ -350,7 +350,7 @@ def _plain(result: dict) -> dict[str, str]:
 
 
 def _of_validation(path: str, cells: list) -> Table:
-    """Of `pipesim validate --json`: key=value in a cell's name become columns."""
+    """The table of `pipesim validate --json`: key=value in a cell's name become columns."""
     rows = []
     for cell in cells:
         row = {key: str(cell[key]) for key in ("table", "cell", "published", "simulated") if cell.get(key) is not None}

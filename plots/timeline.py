@@ -63,7 +63,7 @@ def _panel(ax: Axes, drawing: dict, scale: float, points: float, row_points: flo
 
 
 def _extent(device: int, half: int) -> tuple[float, float]:
-    """Of a box on its row: whole, or the upper or lower half."""
+    """Place and height of a box on its row: whole, or the upper or lower half."""
     whole = 0.9
     if half == 0:
         return device - whole / 2, whole

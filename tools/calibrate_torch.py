@@ -80,7 +80,7 @@ def row_of(entry):
 
 
 def write_measurements(options, failures, started):
-    """What rank 0's stages have said so far."""
+    """Writes the results of rank 0's stages so far."""
     folder = pathlib.Path(options.output)
     facts_found, rows, missing = {}, [], list(failures)
     for stage in STAGES:

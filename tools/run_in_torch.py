@@ -134,7 +134,7 @@ def runtime_of(torch, path, stages, rank_of, microbatches, loss):
 
 
 def worst_difference(torch, modules, whole):
-    """Of this rank's gradients, relative to the largest of the whole model's."""
+    """Largest error of this rank's gradients, relative to the largest of the whole model's."""
     largest = max(p.grad.abs().max().item() for p in whole.parameters())
     worst = 0.0
     for index, module in modules.items():

@@ -63,9 +63,9 @@ class Proof(Order):
 
 def sensitivity(source: Source, changes: Mapping[str, Any] | None = None, /, *, factors: Sequence[float] = (0.5, 2),
                 **keywords: Any) -> Document[Row]:
-    """What moves when each number of a scenario is multiplied, as `pipesim sensitivity` does.
+    """Multiplies each number of a scenario and measures the effects, like `pipesim sensitivity`.
 
-    Returns a row for each schedule, value and factor: ``what``, ``key``, ``factor``, and the metrics that it comes to.
+    Returns a row for each schedule, value and factor: ``what``, ``key``, ``factor``, and the resulting metrics.
     """
     document, text, refused = _pipesim.sensitivity(read(source, changes, **keywords)._read, list(factors))
     rows = [Row({"schedule": one["schedule"], **effect, **(effect["outcome"] or {})})
@@ -148,7 +148,7 @@ def report(*sources: Source) -> Page:
 
 
 class Anchor(Rows[Row]):
-    """What measured steps say of simulated ones: a row per run, ``factors``, and ``yaml``, the file for `cost.anchor`."""
+    """Measured steps against simulated ones: a row per run, ``factors``, and ``yaml``, the file for `cost.anchor`."""
 
     def __init__(self, factors: Mapping[str, float], rows: Iterable[Mapping[str, Any]], unidentified: Sequence[str],
                  yaml: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What pipesim refuses, as exceptions."""
+"""The exceptions of pipesim."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def main() -> None:
 
 
 class Imported:
-    """What was read of another program's file: ``text`` is the scenario, ``summary`` what became of its settings."""
+    """A scenario read from another program's file: ``text``, and ``summary``, how each setting was treated."""
 
     def __init__(self, text: str, summary: str, complete: bool) -> None:
         self.text = text
@@ -95,7 +95,7 @@ def reproduce(name: str, folder: Union[str, "os.PathLike[str]"], *, format: str 
 
 
 def listed(what: str = "schedules") -> Rows[Row]:
-    """What a scenario may name: schedules, models, clusters, gpus, metrics; or the figures of `reproduce`."""
+    """Names for a scenario: schedules, models, clusters, gpus, metrics; or the figures of `reproduce`."""
     if what == "figures":
         lines = [line.split(None, 1) for line in output("reproduce").splitlines()]
         return Rows([Row({"name": line[0], "title": line[1].strip()}) for line in lines], ("name", "title"))

@@ -68,7 +68,7 @@ class Timeline:
 
     @property
     def kind(self) -> Any:
-        """What each task is: an index of pipesim.TASK_KINDS."""
+        """The kind of each task: an index of pipesim.TASK_KINDS."""
         return _array(self._tasks.column("kind"))
 
     @property
@@ -180,7 +180,7 @@ class Result(Row, RunMetrics):
 
     @property
     def devices(self) -> list[Device]:
-        """What each device does: busy_seconds, idle_seconds_by_cause, peak_memory_bytes and others."""
+        """Each device's numbers: busy_seconds, idle_seconds_by_cause, peak_memory_bytes and others."""
         return [Device(each) for each in self._comparison._document_of(self._index)["devices"]]
 
     @property
@@ -190,7 +190,7 @@ class Result(Row, RunMetrics):
 
     @property
     def passes(self) -> list[list[str]]:
-        """Of every device the passes in their order, as text: [["0F0", "0F1", ...], ...]."""
+        """Every device's passes in their order, as text: [["0F0", "0F1", ...], ...]."""
         return self._comparison._simulated.passes(self._index)
 
     @property

@@ -140,7 +140,7 @@ class Scenario:
 
     @property
     def changes(self) -> list[tuple[str, str]]:
-        """What was changed since, as path and value of the command line's path.to.key=value."""
+        """Changes since then, as path and value of the command line's path.to.key=value."""
         return list(self._changes)
 
     def replace(self, changes: Mapping[str, Any] | None = None, /, **keywords: Any) -> Scenario:

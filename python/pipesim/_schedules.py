@@ -99,7 +99,7 @@ def as_schedule(value: Any) -> Schedule | None:
 
 
 def placeholder(made: Schedule) -> Any:
-    """What stands for it while the rest of the scenario is read: a schedule with as many chunks."""
+    """A stand-in while the rest of the scenario is read: a schedule with as many chunks."""
     chunks = made.description.get("chunks", 2) if made.description else made.chunks
     if made.description.get("placement") == "linear" or chunks == 1:
         return "1f1b"

@@ -20,7 +20,7 @@ class Order(Row):
 
     @property
     def passes(self) -> list[list[str]]:
-        """Of every device the passes in their order, as text."""
+        """Every device's passes in their order, as text."""
         passes: list[list[str]] = self["passes"]
         return passes
 
@@ -34,7 +34,7 @@ class Order(Row):
 
 
 class Found(Order, FoundMetrics):
-    """What a search found: the keys of `pipesim search --csv`, and ``passes``, the order of every device.
+    """A program found by search: the keys of `pipesim search --csv`, and ``passes``, the order of every device.
 
     Times are seconds, memory is bytes.
     """

@@ -157,7 +157,7 @@ class OwnSweep(Sweep):
         self._ready: list[Point] = []
 
     def _points_of(self, number: int, values: Sequence[Any]) -> list[Point]:
-        """Those of a setting: the schedules that can be met, then the others."""
+        """Points of a setting: schedules that can be met, then the others."""
         setting = dict(zip(self.keys, values))
         shown = {key: value if isinstance(value, (int, float)) else str(value) for key, value in setting.items()}
         lines: list[dict[str, Any]]
@@ -188,7 +188,7 @@ class OwnSweep(Sweep):
 
     @property
     def progress(self) -> dict[str, Any]:
-        """As of any sweep."""
+        """The keys of any sweep's progress."""
         done = len(self._done)
         return {"points": self.points, "before": 0, "evaluated": done, "share": done / self.points}
 

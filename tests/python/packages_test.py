@@ -19,7 +19,7 @@ def run(*arguments, **options):
 
 
 def copied(folder):
-    """What describes the package, in a folder that may be written."""
+    """Copies the files that describe the package to a folder that may be written."""
     tree = pathlib.Path(folder, "tree")
     tree.mkdir()
     for name in TREE:

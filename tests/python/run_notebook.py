@@ -19,7 +19,7 @@ import tempfile
 
 
 def shown(value):
-    """What Jupyter would show of a value, by kind."""
+    """Jupyter's output for a value, by kind."""
     data = {"text/plain": repr(value)}
     for kind, name in (("text/html", "_repr_html_"), ("image/svg+xml", "_repr_svg_")):
         method = getattr(value, name, None)

@@ -1,4 +1,4 @@
-"""What the tests of the package share."""
+"""Shared code of the package's tests."""
 import copy
 import os
 import pathlib

@@ -27,7 +27,7 @@ def in_pool(microbatches):
 
 class Names(unittest.TestCase):
     def check(self, row):
-        """What ends in a unit is a metric, but for what only this table has."""
+        """A key that ends in a unit is a metric, unless only this table has it."""
         for key in row:
             if key.endswith(("_seconds", "_bytes", "_per_gpu")):
                 self.assertIn(key, pipesim.METRICS)

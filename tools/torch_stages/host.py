@@ -73,7 +73,7 @@ class Stack:
 
 
 def wall(session, parameters, work):
-    """What a loop takes: the longer of the host's and the device's time, if they overlap."""
+    """Seconds of a loop: the longer of the host's and the device's time, if they overlap."""
     seconds = []
     for _ in range(session.plan["repeat"]):
         session.synchronize()

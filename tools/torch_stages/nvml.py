@@ -22,7 +22,7 @@ def checked(status, call):
 
 
 def uuid_of(index):
-    """Of PyTorch's GPU of that number in this process."""
+    """UUID of PyTorch's GPU of that number in this process."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:

@@ -32,7 +32,7 @@ class Bursts:
             seconds -= 0.5
 
     def seconds(self, times, pause, kind, until):
-        """Of F, B and W together, burst by burst, until that time; the host stays a burst ahead at most."""
+        """Seconds of F, B and W together, burst by burst, until that time; the host stays at most a burst ahead."""
         found, ahead = [], None
         while time.monotonic() < until:
             if pause > 0:

@@ -19,8 +19,8 @@ def in_step(dist, group, operations):
 
 
 def operations(session, dist, group, ranks, size, step=1):
-    """Of the first `ranks` ranks, which are `group`. Messages go `step` ranks on: to the same GPU of the next node where
-    the group spans nodes. `size` is of a whole buffer, as nccl-tests counts it, and of a message."""
+    """Operations of the first `ranks` ranks, which are `group`. Messages go `step` ranks on: to the same GPU of the next
+    node where the group spans nodes. `size` is of a whole buffer, as nccl-tests counts it, and of a message."""
     torch, rank = session.torch, dist.get_rank()
     each = torch.ones((), dtype=session.dtype).element_size()
     whole = torch.ones(max(1, size // each // ranks) * ranks, dtype=session.dtype, device=session.device)
@@ -44,7 +44,7 @@ def operations(session, dist, group, ranks, size, step=1):
 
 
 def group_sizes(world, local):
-    """Of whole nodes between nodes. All GPUs first, then all of a node: they matter most where time runs out."""
+    """Sizes of groups: whole nodes between nodes. All GPUs come first, then a node, since time may run out."""
     sizes = {min(2 ** n, world) for n in range(1, 12)} | {min(local, world)}
     kept = {n for n in sizes if n > 1 and (n <= local or n % local == 0)}
     first = [n for n in (world, min(local, world)) if n in kept]
@@ -52,7 +52,7 @@ def group_sizes(world, local):
 
 
 def reduces_in_switch(session):
-    """Whether NCCL's latest communicator of this process has NVLS channels, as its log says."""
+    """True if NCCL's log gives the latest communicator of this process NVLS channels."""
     log = os.environ.get("NCCL_DEBUG_FILE", "").replace("%h", os.uname().nodename).replace("%p", str(os.getpid()))
     try:
         with open(log) as file:

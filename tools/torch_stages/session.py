@@ -1,4 +1,4 @@
-"""What a stage measures with: the device, the clock, and where results go."""
+"""The tools of a stage: the device, the clock, and the file of results."""
 import itertools
 import json
 import math
@@ -18,7 +18,7 @@ COVERING_TRIES = 4
 
 
 class NotCovered(Exception):
-    """What should have run beside a batch ended before it."""
+    """Work beside a batch ended before the batch did."""
 
 
 class Session:
@@ -75,7 +75,7 @@ class Session:
         return lambda: next(turn)()
 
     def can_widen(self):
-        """Whether a bf16 matmul adds to an fp32 matrix (PyTorch 2.8 and later, on a GPU)."""
+        """True if a bf16 matmul adds to an fp32 matrix (PyTorch 2.8 and later, on a GPU)."""
         if not self.gpu:
             return False
         try:
@@ -87,7 +87,7 @@ class Session:
             return False
 
     def gradient_of(self, weight):
-        """What `accumulate` adds to: fp32 where a matmul can, the weight's type where not."""
+        """The matrix that `accumulate` adds to: fp32 where a matmul can, else the weight's type."""
         wide = self.torch.float32 if self.widens else self.dtype
         return self.torch.zeros(weight.shape, device=self.device, dtype=wide)
 
