@@ -85,10 +85,11 @@ Subcommand add_goodput(Parser& program) {
       "  pipesim goodput scenarios/llama3-70b-h100.yaml schedule=1f1b --tokens 15T "
       "reliability.spare_nodes=2 --price-per-gpu-hour 2.5");
   add_scenario(parser, command->file, command->overrides);
-  parser.add_option("--tokens", command->tokens, "Of training in all, such as 15T").required();
+  parser.add_option("--tokens", command->tokens, "Tokens of the whole training, such as 15T")
+      .required();
   parser.add_option("--runs", command->runs, "Training runs to simulate (default 200)")
       .range(1, 100000);
-  parser.add_option("--seed", command->seed, "Of the first run (default 1)");
+  parser.add_option("--seed", command->seed, "Seed of the first run (default 1)");
   parser
       .add_option("--max-steps", command->max_steps,
                   "Checkpoints and failures of all runs to simulate at most (default 4e9)")

@@ -348,16 +348,16 @@ Subcommand add_import(Parser& program) {
                   "torchtitan: TOML; deepspeed: JSON")
       .one_of({"torch", "passes", "kineto", "megatron", "torchtitan", "deepspeed"});
   parser.add_option("settings", options->settings,
-                    "Of a configuration: NAME=value, a setting over what the file says, or a "
+                    "For a configuration: NAME=value, a setting that replaces the file's, or a "
                     "variable of the script");
   parser
       .add_option("--accept", options->accepted,
-                  "Of a configuration: goes on without a setting that is not understood, by name")
+                  "For a configuration: goes on without a setting that is not understood, by name")
       .one_each();
   parser.add_option("--cluster", options->cluster,
-                    "Of a configuration: what it ran on (pipesim list clusters)");
+                    "For a configuration: the cluster it ran on (pipesim list clusters)");
   parser.add_option("--log", options->log,
-                    "Of a configuration: a log of Megatron-LM, torchtitan, DeepSpeed, NeMo or "
+                    "For a configuration: a log of Megatron-LM, torchtitan, DeepSpeed, NeMo or "
                     "nanotron, to compare with");
   parser.add_option("--schedule", options->schedule,
                     "The schedule that ran, where the passes do not say their chunks");

@@ -207,7 +207,7 @@ void add_arguments(Parser& parser, ImproveOptions& options) {
         const double passes = std::strtod(text.c_str(), nullptr);
         return passes >= 0 && passes <= 1e12 ? "" : "Value " + text + " not in range [0 - 1e+12]";
       });
-  parser.add_option("--seed", options.refinement.seed, "Of refinement (default 1)");
+  parser.add_option("--seed", options.refinement.seed, "Seed of refinement (default 1)");
   add_output(parser, options.output,
              "Write the order as PyTorch schedule CSV ('-': standard output)");
 }

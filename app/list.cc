@@ -102,8 +102,8 @@ void list_schedules_as_page() {
   std::cout
       << "# List of schedules\n\nMade by `pipesim list --format markdown` from their records. "
          "`pipesim list` says where each formula holds,\nand prints options and sources; "
-         "[the gallery](gallery.md) draws them. What the planner tries by itself has no\n"
-         "reason in the last column.\n\n"
+         "[the gallery](gallery.md) draws them. Schedules that the planner tries by itself "
+         "have no\nreason in the last column.\n\n"
          "| schedule | file | whose | order | bubble | in flight on device d | runs on | why "
          "`plan` does not try it by itself |\n|---|---|---|---|---|---|---|---|\n";
   for (const Schedule* schedule : schedules()) {

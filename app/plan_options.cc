@@ -386,8 +386,8 @@ void add_axes(Parser& parser, PlanCommand& command) {
            "memory.data_parallel_sharding_strategy says, else optim, without a pipeline also "
            "optim_grads_params)");
   add_list(parser, "--cp-comm-type", command.exchange,
-           "Of several context ranks try these of all_gather,p2p,a2a,a2a+p2p, or all (default: "
-           "what parallel.cp_comm_type says, else all_gather)");
+           "Exchanges of context ranks to try: some of all_gather,p2p,a2a,a2a+p2p, or all "
+           "(default: parallel.cp_comm_type, else all_gather)");
   parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
 }
 
@@ -440,7 +440,7 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                   "(default 10)")
       .range(0, 10000);
   parser.add_option("--tokens", command.tokens,
-                    "Of training in all, such as 15T: adds days and GPU-hours");
+                    "Tokens of the whole training, such as 15T: adds days and GPU-hours");
   add_list(parser, "--price-per-gpu-hour", command.prices, "Adds the price; one, or one a cluster")
       .range(0.0, 1e9);
   parser.add_flag("--exhaustive", command.options.exhaustive,
@@ -459,7 +459,7 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                   "(recipes, default), or as the framework has them")
       .one_of({"recipes", "framework"});
   parser.add_option("--baseline", command.baseline,
-                    "What layouts are held against: usual (default), none, or a scenario");
+                    "Layout to compare with: usual (default), none, or a scenario");
   add_list(parser, "--why", command.why,
            "Two rows, as 1,3: where the second loses time against the first; 0 is the baseline")
       .range(0, 10000);
@@ -468,7 +468,8 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
       "Search again with less and more memory, bandwidth and GPUs, one at a time; or with "
       "what stands behind it: memory, network, node, gpus, vocabulary=FACTOR, "
       "schedule=NAME, with commas between");
-  add_list(parser, "--what-if-factors", command.factors, "As many times (default: 0.8,1.1,1.5,2)")
+  add_list(parser, "--what-if-factors", command.factors,
+           "Factors of --what-if (default: 0.8,1.1,1.5,2)")
       .range(0.01, 100.0);
   parser.add_option("--export", command.configurations,
                     "Folder for the fastest layout of each framework as its configuration");

@@ -305,7 +305,7 @@ Subcommand add_plot(Parser& program) {
   parser.add_flag("--band", command->band,
                   "A thin line through every point: where measured runs near it would lie");
   parser.add_option("--title", command->title, "Above the figure");
-  parser.add_option("--width", command->width, "Of the figure, in inches").range(2.0, 40.0);
+  parser.add_option("--width", command->width, "Width of the figure, in inches").range(2.0, 40.0);
   return {&parser, [command](const CommandLine& line) { return plot(*command, line); }};
 }
 

@@ -177,7 +177,7 @@ Subcommand add_reproduce(Parser& program) {
   parser.add_flag("--all", command->all, "Every figure");
   add_output(parser, command->output,
              "Folder for the figure and its CSV; made when it is not there");
-  parser.add_option("--format", command->format, "Of the figure: pdf, svg or png")
+  parser.add_option("--format", command->format, "Format of the figure: pdf, svg or png")
       .one_of({"pdf", "svg", "png"})
       .with_default();
   parser.add_threads();

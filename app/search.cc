@@ -530,7 +530,7 @@ Subcommand add_search(Parser& program) {
         const double passes = std::strtod(text.c_str(), nullptr);
         return passes >= 0 && passes <= 1e12 ? "" : "Value " + text + " not in range [0 - 1e+12]";
       });
-  parser.add_option("--seed", command->search.refinement.seed, "Of refinement (default 1)");
+  parser.add_option("--seed", command->search.refinement.seed, "Seed of refinement (default 1)");
   parser
       .add_option("--max-passes", command->search.max_passes,
                   "Passes that may be planned in all (default 2^30)")

@@ -82,7 +82,7 @@ Subcommand add_sensitivity(Parser& program) {
                           "--factor 0.9,1.1 --csv moves.csv");
   add_scenario(parser, command->file, command->overrides);
   parser.add_option("--factor", command->factors,
-                    "What every value is multiplied by, with commas between (default 0.5,2)");
+                    "Factors on every value, with commas between (default 0.5,2)");
   add_json(parser, command->json, "the results");
   add_csv(parser, command->csv, "the results");
   parser.add_threads();

@@ -40,7 +40,8 @@ int run(int argc, char** argv) {
   program.add_option("--sequence", options.sequence, "Tokens of a microbatch")
       .range(64, 8192)
       .with_default();
-  program.add_option("--repetitions", options.repetitions, "Of every point").range(1, 1000);
+  program.add_option("--repetitions", options.repetitions, "Repetitions of every point")
+      .range(1, 1000);
   if (!program.parse(argc, argv)) return 0;
   fs::create_directories(options.folder);
   CpuPlan plan = make_cpu_plan(options.hidden, options.sequence);

@@ -120,7 +120,7 @@ const Parser& add_matmul(Parser& program, MatmulOptions& options) {
   parser.add_option("file", options.file, "CSV").required();
   required("--peak-tflops", options.peak_tflops, "Dense bf16 peak");
   required("--bandwidth-gbs", options.bandwidth_gbs, "Peak memory bandwidth, GB/s");
-  required("--multiprocessors", options.multiprocessors, "Of the GPU");
+  required("--multiprocessors", options.multiprocessors, "Multiprocessors of the GPU");
   return parser;
 }
 

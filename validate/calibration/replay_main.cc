@@ -183,14 +183,14 @@ void add_options(Parser& parser, Options& options) {
   parser
       .add_option(
           "--times", options.times,
-          "What is simulated: each pass and copy as timed alone on this GPU just before, or "
+          "Times to simulate: each pass and copy as timed alone on this GPU just before, or "
           "the scenario's costs")
       .one_of({"alone", "scenario"})
       .with_default();
   parser
       .add_option(
           "--runs", options.runs,
-          "Of each row, after one that does not count; the one with the median total counts")
+          "Runs of each row, after one that does not count; the run with the median total counts")
       .range(1, 1000)
       .with_default();
   parser.add_flag("--dry-run", options.dry_run,
