@@ -1,5 +1,5 @@
-// Files and folders that must not outlast the command that made them: they go at its end, when
-// SIGINT, SIGTERM or SIGHUP ends it, and, of a command that was killed, with the next one.
+// Files and folders that must not outlast the command that made them. They go at its end, or when
+// SIGINT, SIGTERM or SIGHUP ends it; those of a killed command go with the next one.
 //
 // Each is locked (flock) while its maker lives, so that nobody takes it for abandoned.
 #pragma once

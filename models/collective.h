@@ -52,9 +52,8 @@ struct Interconnect {
   int nvls_ranks = 0;
   // Share of a node's bandwidth that collectives keep in training, beside kernels.
   double sustained = 1;
-  // Messages within a node, and between nodes at a card's bandwidth; where they were not measured,
-  // a pair within a node takes what an all-to-all of two takes, and one between nodes the cards
-  // above.
+  // Messages within a node, and between nodes at a NIC's bandwidth. Unmeasured, a pair within a
+  // node takes as long as an all-to-all of two, and a pair between nodes the NICs' time above.
   std::optional<MessageCurve> messages;
   std::optional<MessageCurve> messages_between_nodes;
   double exchange_share = kExchangeShare;  // that collectives take from compute beside them

@@ -1,8 +1,8 @@
 // A GPU's rates, and the time of one kernel on it.
 //
-// The forms are closed, with few constants per GPU; the constants come from the catalogue
-// (models/catalog/gpus.yaml), each with its source, and those of matmuls are fitted to measured
-// curves by validate/calibration. docs/reference/model.md ("Hardware") states every formula.
+// The forms are closed, with few constants per GPU. The constants come from the catalogue
+// (models/catalog/gpus.yaml), each with its source; validate/calibration fits those of matmuls to
+// measured curves. docs/reference/model.md ("Hardware") states every formula.
 //
 // All times are of one kernel alone on the GPU, launch included. Nothing allocates; a matmul takes
 // well under a microsecond to time. LogicError when the GPU has no such precision.

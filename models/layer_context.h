@@ -16,9 +16,9 @@
 
 namespace pipesim {
 
-// How the ranks that divide a sequence see all of it in attention, in Megatron-LM's words
-// (cp_comm_type): keys and values gathered; passed on around a ring; all-to-alls, after which ranks
-// divide heads; heads among neighbours, and a ring of these groups.
+// How the ranks that divide a sequence exchange it for attention, in Megatron-LM's words
+// (cp_comm_type). all_gather gathers keys and values; p2p passes them on around a ring. a2a
+// exchanges so that ranks divide heads; a2a+p2p does so among neighbours, and rings these groups.
 enum class ContextExchange : std::uint8_t { kAllGather, kRing, kHeads, kHeadsAndRing };
 inline constexpr std::array<std::string_view, 4> kContextExchanges{"all_gather", "p2p", "a2a",
                                                                    "a2a+p2p"};

@@ -67,11 +67,11 @@ struct MemoryChange {
   Bytes peak;
 };
 
-// The first single change after which `peak` is within `capacity`, in the order of what it costs in
-// time: distributed optimizer, selective recompute, micro batch 1 (the microbatches grow in
-// number), full recompute, twice the tensor ranks (data-parallel ranks halved where they are even),
-// twice the pipeline devices (likewise), sharded weights and gradients. `peak` is nothing where a
-// setting is not possible. Empty when none fits.
+// The first single change after which `peak` is within `capacity`; empty when none is. Changes are
+// tried in the order of their cost in time: distributed optimizer, selective recompute, micro batch
+// 1 (the microbatches grow in number), full recompute, twice the tensor ranks (data-parallel ranks
+// halved where they are even), twice the pipeline devices (likewise), sharded weights and
+// gradients. `peak` is nothing where a setting is not possible.
 using PeakOf = std::function<std::optional<Bytes>(const MemorySetting&)>;
 std::optional<MemoryChange> nearest_change(const MemorySetting& now, Bytes capacity,
                                            const PeakOf& peak);

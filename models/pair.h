@@ -1,6 +1,6 @@
-// A forward of one microbatch and a backward of another through a GPU's layers at once: parts that
-// compute on one stream, exchanges of tokens between experts on another, so that either hides
-// behind the other.
+// A forward of one microbatch and a backward of another through a GPU's layers at once. Compute
+// runs on one stream and exchanges of tokens between experts on another, so that each hides behind
+// the other.
 //
 // Layer by layer, the forward's first with the backward's last, parts are issued in this order (d:
 // of the backward, w: its weight gradients):

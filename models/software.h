@@ -43,9 +43,9 @@ struct Software {
   // R ends with the last tensor that B reads, before the matmul that ends an MLP.
   bool early_stop = false;
   AttentionKernel attention = AttentionKernel::kCudnn;
-  // A vocabulary that all devices divide has collectives that wait for the last device on
-  // multiprocessors of their own: the share of its rate that a pass of layers keeps beside them.
-  // And IF and IB take this for every token of the microbatch, whichever device has its row.
+  // For a vocabulary that all devices divide: the share of its rate that a pass of layers keeps
+  // beside the collectives, which wait for the last device on multiprocessors of their own; and the
+  // seconds that IF and IB take for every token of the microbatch, on any device.
   double beside_vocabulary = 1;
   std::array<Seconds, 2> vocabulary_token{};
   // For layers with experts.

@@ -65,11 +65,11 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
                                const Layout& layout, const Placement& place, int device);
 
-// Bytes that a step moves per parameter of which this GPU holds the optimizer's state: Adam reads
-// and writes what is kept of it (in fp32 24), reads the gradient (4) and writes the weight (2),
-// which it reads too where the fp32 copy is kept as what the weight lacks; the norm reads gradients
-// (4), clipping reads and writes them (8). 16-bit gradients are first made fp32 (6), or read as
-// they are. Emptying the gradients writes each once, sharded or not.
+// Bytes that a step moves per parameter whose optimizer state this GPU holds. Adam reads and writes
+// its state (24 in fp32), reads the gradient (4) and writes the weight (2). It also reads the
+// weight where the fp32 copy is kept as a remainder. The norm reads gradients (4), clipping reads
+// and writes them (8). 16-bit gradients are first made fp32 (6), or read directly. Emptying the
+// gradients writes each once, sharded or not.
 struct StepBytes {
   double update = 0;     // by whoever holds the state
   double gradients = 0;  // by the GPU

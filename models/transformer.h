@@ -10,20 +10,17 @@
 //   attention          h d (a + 2 g) + a d h, biases beside (Vaswani 2017; grouped queries: Ainslie
 //                      2023). The 12 l h^2 (1 + 13/12h + (V + s)/12lh) of Narayanan 2021, section
 //                      5.1, is this with g = a, f = 4h, biases, tied embeddings, s positions
-//   latent attention   h q + q a (n + r) + h (c + r) + c a (n + v) + a v h, with ranks q and c,
-//   head
-//                      sizes n without and r with position, v of values (DeepSeek-V2, section 2.1)
+//   latent attention   h q + q a (n + r) + h (c + r) + c a (n + v) + a v h, with ranks q and c, and
+//                      head sizes n without and r with position, v of values (DeepSeek-V2,
+//                      section 2.1)
 //   MLP                2 h f, gated 3 h f (Shazeer 2020)
 //   experts            E times an MLP of their size, a router of E h (Mixtral, DeepSeek-V3)
 //   linear attention   h (2 v + 2 k + c a) + v h, with v and k the widths of all values and keys,
-//   and
-//                      c numbers a head that say what the state forgets; a convolution of n (v + 2
-//                      k)
+//                      and c numbers a head for the state's decay; a convolution of n (v + 2 k)
 //   norms              h each, with a bias 2 h: two a layer, four in Gemma 2, one before the output
 //   embedding, output  V h each (one matrix when tied)
 //   MTP module         a layer, a projection 2h -> h and three norms (DeepSeek-V3, section 2.2);
-//   its
-//                      embedding and output are the model's own
+//                      its embedding and output are the model's own
 #pragma once
 
 #include <array>

@@ -8,10 +8,10 @@
 //        the rows of the targets; vocab-1 and interlaced make it in T
 //   IF   the rows of the tokens that the share has, zeros for the others
 //   IB   their gradients into one of all rows, which is added to the main one
-// These stay on the ends: learned positions and dropout on the first stage, the final norm on the
-// last; layer_work, layer_memory and layer_cost count no more there when vocabulary_devices says
-// so. docs/reference/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in
-// fixed room.
+// Learned positions and dropout stay on the first stage, the final norm on the last; with
+// vocabulary_devices, layer_work, layer_memory and layer_cost count no more there.
+// docs/reference/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in fixed
+// room.
 #pragma once
 
 #include <boost/container/static_vector.hpp>

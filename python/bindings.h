@@ -52,9 +52,9 @@ inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Runs `work` on a thread of its own and calls `tick` some ten times a second and once at the end,
-// so that Python is heard meanwhile. `stop` is set when the tick or a signal raises; work that asks
-// for it, or comes to check_stop(), ends early then. Call it with the GIL, which `work` does
+// Runs `work` on a thread of its own. Calls `tick` some ten times a second and once at the end, so
+// that Python's signals are handled meanwhile. `stop` is set when the tick or a signal raises; work
+// that checks it, or calls check_stop(), then ends early. Call it with the GIL, which `work` does
 // without.
 template <class Work>
 auto heard_by_python(std::atomic<bool>& stop, Work work, const std::function<void()>& tick) {

@@ -5,15 +5,17 @@
 // (sim/planning/justify.h). Building blocks (schedules/vee_blocks.h), put into time once more. The
 // hand-made ZB-V, V-Half, V-Min and 1F1B-V count where they fit.
 //
-// Up to 600 passes of a kind (`ProblemSize`), lower limits that make the planners plan otherwise
-// are planned for as well, until bounds or the plans say that none can be better, so that more
-// memory costs no time. Where stages keep unequal bytes these are many, and limits are rounded down
-// to steps (limit_to_plan_for). All plan for messages in steps and for longer ones, since a plan
-// for longer messages may be the better one, and the paper's heuristic for messages as they are
-// too, within limits as they are: every plan takes what it does with those
-// (tests/fidelity/monotone_test.cc counts how often shorter messages still cost time). A longer
-// program within kNearEnough of the lower bound is not justified. O(passes) per plan;
-// the planners' headers say why any limit that one microbatch keeps is kept and can be executed.
+// Up to 600 passes of a kind (`ProblemSize`), planners also plan for every lower limit that changes
+// their plan, until bounds or the plans show that none can be better. So more memory costs no time.
+// Stages of unequal bytes have many such limits, which are rounded down to steps
+// (limit_to_plan_for).
+//
+// All plan for messages in steps and for longer ones, since a plan for longer messages may be the
+// better one. The paper's heuristic also plans for messages and limits as they are. Every plan is
+// timed with the given messages (tests/fidelity/monotone_test.cc counts how often shorter messages
+// still cost time). A longer program within kNearEnough of the lower bound is not justified.
+// O(passes) per plan; the planners' headers prove that any limit of at least one microbatch is kept
+// and can be executed.
 #pragma once
 
 #include <memory>

@@ -27,15 +27,14 @@ struct OrderWithin {
 enum class ProblemSize { kSmall, kMiddling, kLarge };
 ProblemSize size_of(const Problem& problem);
 
-// The limit that such planners plan for in its stead: itself where all stages keep the same bytes,
-// so that plans tell few limits apart; else the multiple of a thirty-second of what one microbatch
-// keeps that is not above it.
+// The limit to plan for in place of the given one. Where all stages keep the same bytes, plans tell
+// few limits apart and the limit stays. Otherwise it is rounded down to a thirty-second of one
+// microbatch's bytes.
 Bytes limit_to_plan_for(const Problem& problem, Bytes limit);
 
-// Every message takes as much longer as makes it a whole number of steps, at least `least`: a step
-// is a sixteenth of what a device's forwards of a microbatch take on average. Which order a
-// heuristic comes to follows from small differences, which this takes away: messages that round to
-// the same lead to the same order.
+// Lengthens every message to a whole number of steps, at least `least`. A step is a sixteenth of
+// the mean time of a device's forwards of a microbatch. A heuristic's order depends on small
+// differences; messages that round to the same steps give the same order.
 Problem with_messages_in_steps(Problem problem, int least = 0);
 // The same with a least of none, one and so on up to `most` steps, as far as they differ: a plan
 // for longer messages may be the better one.
@@ -50,9 +49,9 @@ Problem in_ticks(Problem problem);
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);
 
-// Orders of schedules that take no limit, for one problem, which they must accept: as they are but
-// for BW, which become B and W: none of their passes is later then, nor any peak higher. Each is
-// planned when it is first asked for, from `source` if there is one. Both outlive them.
+// Orders of schedules without a limit, for one problem, which they must accept. Their BW become B
+// and W, which delays no pass and raises no peak. Each is planned when it is first asked for, from
+// `source` if there is one. Both outlive them.
 class OtherOrders {
  public:
   OtherOrders(const Problem& problem, OrderSource* source) : problem_(problem), source_(source) {}

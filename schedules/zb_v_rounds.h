@@ -7,8 +7,8 @@
 // that an F needs.
 //
 // Every run that does not give up ends in a program that can be executed and that keeps the limit,
-// which must be at least what one microbatch keeps on any device: an F is held back by the two
-// conditions of sim/planning/greedy.h (`fits`), with which there is always a pass that may run, and
+// which must be at least one microbatch's bytes on any device. The two conditions of
+// sim/planning/greedy.h (`fits`) hold back an F. With them there is always a pass that may run, and
 // a round runs a B or F wherever one may run. O(passes), no allocation in `run`.
 #pragma once
 
@@ -138,8 +138,8 @@ struct RoundsPlan {
   PassLists lists;  // empty where all runs were given up
 };
 
-// The best of the paper's four choices, each of which is run again with what its devices idled, as
-// long as that shortens it: what the authors' public code does, whose first shortest plan it is.
+// The best of the paper's four choices. Each runs again with its devices' idle times, as long as
+// that shortens it. The authors' public code does so; ties go to its first shortest plan.
 class PublishedRounds {
  public:
   explicit PublishedRounds(const Problem& problem)

@@ -1,11 +1,11 @@
 // Anchoring: from measured steps the few quantities that explain how far simulated ones are off.
 //
 // A step is T(c, r) + f: c a factor on the seconds of all kernels, r on those of gradients and
-// parameters over the data ranks (CostFactors). With one run c alone is found, so that its step is
-// met. With several, relative differences are made least in their squares; f counts where runs have
-// different numbers of microbatches, r where they have different data-parallel sizes, and both only
-// where the runs tell them apart: where 1% of noise in each measured step moves the quantity by
-// less than kMostNoise of what it is compared with. f is never negative, no factor either.
+// parameters over the data ranks (CostFactors). One run gives c alone, so that its step is met.
+// Several runs give the least squares of relative differences. f needs runs with different numbers
+// of microbatches, r with different data-parallel sizes. Either is fitted only where the runs tell
+// it apart: 1% of noise in each measured step may move it by at most kMostNoise of its reference. f
+// and the factors are never negative.
 #pragma once
 
 #include <span>

@@ -5,9 +5,9 @@
 //
 //   |y - x| <= w(x),   w(x) = s (base + share |x|),   s = sqrt(1 + 1/G).
 //
-// base and share, neither negative, make the pinball loss at 80% least (quantile regression,
-// Koenker and Bassett 1978). The n rows of one model of a paper, a group, count n^0.6 together, as
-// they do in band.h, shared by its pairs alike. s widens for the next group when G are known.
+// base and share, neither negative, minimise the pinball loss at 80% (quantile regression, Koenker
+// and Bassett 1978). A group is the n rows of one model of a paper. It counts n^0.6, as in band.h,
+// shared equally by its pairs. s widens for the next group when G are known.
 #pragma once
 
 #include <cstddef>

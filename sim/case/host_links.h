@@ -15,8 +15,8 @@ namespace pipesim {
 // known. O(stages).
 void add_host_links(Case& made);
 
-// The case's problem with passes that are longer by what the program's copies take of compute
-// (Cluster::copy_share), spread over the microbatches of a stage; nothing where they take none, or
+// The case's problem with passes lengthened by the compute that the program's copies take
+// (Cluster::copy_share), spread over the microbatches of a stage. Nothing where they take none, or
 // where SimGrid's GPUs lose their share while a copy flows.
 std::optional<Problem> beside_copies(const Case& made, const Program& program);
 

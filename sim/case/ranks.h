@@ -17,9 +17,9 @@ int ranks_of_device(const Scenario& scenario);
 // many of them share a switch. Requires a cluster by name.
 int ranks_on_a_switch(const Scenario& scenario);
 
-// The cluster that pipeline positions see (rank_of), where seconds follow from a model: each stands
-// for all the GPUs of a device, and one of them speaks for all, as they do the same at once. A node
-// has as many positions as devices (at least one), and a card for each where GPUs have one each.
+// The cluster that pipeline positions see (rank_of), where seconds follow from a model. Each
+// position stands for all the GPUs of a device, which all do the same at once. A node has as many
+// positions as devices (at least one), and a NIC for each where GPUs have one each.
 Cluster cluster_of_positions(const Scenario& scenario);
 
 }  // namespace pipesim

@@ -49,13 +49,13 @@ struct Result {
 // The engine that the scenario names. Under SimGrid, runs of an ensemble go `processes` at a time.
 std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 
-// Where iterations overlap (post-validation, and schedules that never drain, whose program is that
-// of all of them), as many are simulated as it takes to settle (at most 64, or 4 times those that
-// fill the pipeline); otherwise every iteration starts afresh and one is the steady state. Jitter,
-// or messages or copies that shared a link, make the result an ensemble. `engine` is as make_engine
-// makes it; without one it is made for the call. `reuse`: what simulations before have left,
-// and this one leaves. Throws InputError (a schedule that does not accept the shape) and
-// InfeasibleError (a memory limit, a deadlock of the program or of blocking transfers).
+// Simulates a case. Where iterations overlap (post-validation, and schedules that never drain, with
+// one program for all iterations), as many run as it takes to settle: at most 64, or 4 times those
+// that fill the pipeline. Otherwise every iteration starts afresh and one is the steady state.
+// Jitter, or messages or copies that shared a link, make the result an ensemble. `engine` comes
+// from make_engine; without one it is made for the call. `reuse` keeps parts of simulations for
+// later ones. Throws InputError (a schedule that does not accept the shape) and InfeasibleError (a
+// memory limit, a deadlock of the program or of blocking transfers).
 Result simulate(const Case& made, const Engine* engine = nullptr, Reuse* reuse = nullptr,
                 Detail detail = Detail::kCauses);
 

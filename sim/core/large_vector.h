@@ -1,6 +1,6 @@
-// A vector for arrays of many megabytes that are written once, from front to back: it leaves new
-// elements uninitialised and asks the system for large pages, since first touches would otherwise
-// cost more than the computation that fills them.
+// A vector for arrays of many megabytes that are written once, from front to back. It leaves new
+// elements uninitialised and asks the system for large pages. First touches would otherwise cost
+// more than the computation that fills them.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // Eight doubles that are computed together, a lane each, or one: a double.
 //
-// `kTogether` of them are a vector of the compiler, as many as one of the processor holds: left to
-// find vectors in loops over arrays, g++ computes most lanes one by one. Every lane comes to what a
-// double comes to. All is inline and by reference, and what uses it is a template of the vector:
-// how it is compiled depends on the processor that the source is for (lanes_avx2.cc).
+// `kTogether` of them form a vector of the compiler, as many as one of the processor holds. Left to
+// find vectors in loops over arrays, g++ computes most lanes one by one. Every lane gives the bits
+// of a double. All is inline and by reference, and its users are templates of the vector: they are
+// compiled for each processor that a source is for (lanes_avx2.cc).
 #pragma once
 
 #include <array>

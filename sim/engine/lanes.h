@@ -1,9 +1,8 @@
 // The contention-free engine without a timeline: what each device comes to, under one cost or many.
 //
-// Costs are taken eight at a time: the lanes of a task stand side by side in memory, so that what
-// the graph says is read once for eight of them and a vector holds several: two, or four where the
-// processor has AVX2. Every lane is, to the last bit, what the timeline of the engine `replay` for
-// its costs comes to.
+// Costs are taken eight at a time. The lanes of a task are adjacent in memory, so that the graph is
+// read once for eight of them and a vector holds several: two, or four where the processor has
+// AVX2. Every lane is, to the last bit, the timeline of the engine `replay` for its costs.
 #pragma once
 
 #include <cstdint>

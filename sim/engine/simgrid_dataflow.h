@@ -1,5 +1,5 @@
-// A job as it is executed, apart from SimGrid: of each task the number of tasks that it still waits
-// for and the tasks that wait for it, in flat arrays, and the heap of tasks that begin next.
+// A job in execution, apart from SimGrid. Flat arrays hold, for each task, the number of tasks that
+// it still waits for and the tasks that wait for it; a heap holds the tasks that begin next.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ inline double job_seconds(const Job& job, std::uint64_t run, JobTask task) {
                              : job.seconds[run * job.class_of.size() + task];
 }
 
-// All that is looked up when a task becomes ready and when it ends, side by side: large graphs do
-// not fit in caches, and tasks run in another order than they stand in.
+// All that is looked up when a task becomes ready and when it ends, kept together. Large graphs do
+// not fit in caches, and tasks run in another order than they are stored in.
 struct JobTaskState {
   std::uint32_t missing = 0;  // what the task still waits for
   std::uint32_t task_class = 0;

@@ -21,9 +21,9 @@ struct JobWays {
 };
 
 // True where two messages of the timeline flow over one link for more than an instant, a message
-// goes over a link twice, or two tasks compute on one host that is simulated (kExecution). Where it
-// is false nothing is ever shared, and the engine would find every task just where it stands.
-// O(n log n) in the tasks of the busiest link; 4 bytes per link of a message.
+// goes over a link twice, or two tasks compute on one host that is simulated (kExecution).
+// Otherwise nothing is ever shared, and the engine would give every task the same times. O(n log n)
+// in the tasks of the busiest link; 4 bytes per link of a message.
 bool anything_meets(const JobWays& ways, const Timeline& timeline);
 
 }  // namespace pipesim

@@ -38,8 +38,8 @@ struct DevicePasses {
   std::span<const double> ends;
 };
 
-// Which candidates a plan may take, and how long a copy may wait for its link: that share of the
-// time that its activation would spend on the host with a link of its own.
+// Which candidates a plan may take, and how long a copy may wait for its link, as a share of its
+// activation's time on the host with a link of its own.
 struct LinkRule {
   int chunks = 0;                                         // of every device, by rank
   std::uint32_t every = 1;                                // microbatches: one of so many,
@@ -50,9 +50,9 @@ struct LinkRule {
   bool operator==(const LinkRule&) const = default;
 };
 
-// The rules that plans are made by, those first that find most: all of `chunks` chunks, in turns
-// and without, fewer, and every second microbatch; each with and without a bound on waiting.
-// `devices` share a link; one by itself takes no turns.
+// The rules to plan by, the most successful first: all of `chunks` chunks, in turns and without,
+// fewer, and every second microbatch; each with and without a bound on waiting. `devices` share a
+// link; one by itself takes no turns.
 std::vector<LinkRule> link_rules(int chunks, int devices);
 
 // The most bytes that devices of a link keep: the device that keeps most, and all together.
@@ -76,9 +76,8 @@ class LinkPlan {
   // The plan's peak.
   [[nodiscard]] LinkPeak peak() const;
 
-  // Plans by the rule that keeps least, of equal ones by the first. `peaks`, where they are asked
-  // for, get what each keeps at most, or a bound below it; else no rule is tried once none can keep
-  // less.
+  // Plans by the rule that keeps least, ties to the first. `peaks`, where given, gets each rule's
+  // peak, or a lower bound on it. Without `peaks`, no rule is tried once none can keep less.
   LinkRule plan_least(std::span<const LinkRule> rules, std::vector<double>* peaks);
 
   // The copies in the order of the link, and for those out when they end.

@@ -4,13 +4,13 @@
 //
 // Devices 2k and 2k+1 share a PCIe switch and take turns: time is cut into slots as long as a copy,
 // in which one of the two copies out and the other copies in. A copy out takes the first slot of
-// its device after its F, a copy in the last one that ends one B before its own. An activation
-// that lives no longer than six slots stays. Before the first copy in, copies out of the pair
-// follow each other without slots, each with the link to itself. Forwards between the first F of
-// the last chunk and the first B start as late as they can.
+// its device after its F. A copy in takes the last one that ends one B before its own. An
+// activation that lives no longer than six slots stays. Before the first copy in, copies out of the
+// pair follow each other without slots, each with the link to itself. Forwards between the first F
+// of the last chunk and the first B start as late as they can.
 //
-// The plan holds by the order of passes, not by the clock: the pass after which a copy out was
-// planned to have ended waits for it, and a copy in follows the pass before which it was planned.
+// The plan holds by the order of passes, not by the clock. A pass waits for the copy out planned to
+// end before it, and a copy in follows the pass planned before it.
 #pragma once
 
 #include <vector>
@@ -28,9 +28,9 @@ namespace pipesim {
 Program with_published_offload(const Program& program, const Problem& problem, int chunks,
                                PassTimes times);
 
-// The most bytes of activations that each device keeps of such a plan, by the order of its passes,
-// in which the authors' runtime allocates and PyTorch counts: bytes go where a pass waits for the
-// copy out, and return before the pass that comes after the one that a copy in follows.
+// Each device's peak of activations under such a plan, by the order of its passes, in which the
+// authors' runtime allocates and PyTorch counts. Bytes go where a pass waits for the copy out. They
+// return right after the pass that the copy in follows.
 std::vector<Bytes> peaks_by_order(const Program& program, const Problem& problem);
 
 // The median over stages.

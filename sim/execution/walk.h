@@ -1,14 +1,15 @@
 // Visits the passes of a program in an order in which every pass comes after all that it waits for.
 //
-// A pass waits for what sim/pipeline/dependencies.h says, for the one before it on its device, and
-// with copies to the host for what copy_walk.h says; an overlapped block for what both its passes
-// wait for; a pass of an interlaced vocabulary for all devices to come to it, and what follows for
-// its collective. Evaluation and task graph are visitors, so that they cannot differ.
+// A pass waits for its inputs (sim/pipeline/dependencies.h), for the pass before it on its device,
+// and for its copies to the host (copy_walk.h). An overlapped block waits for the inputs of both
+// its passes. A pass of an interlaced vocabulary waits until all devices have reached it; its
+// successors wait for its collective. Evaluation and task graph are visitors, so that they cannot
+// differ.
 //
-// A device runs on until it must wait, then the next one that can go on does, first come first
-// served: neighbouring passes of a device are visited together, which keeps later passes over the
+// A device runs on until it must wait; then the next one that can go on does, first come first
+// served. Neighbouring passes of a device are visited together, which keeps later loops over the
 // result in cache. O(passes) time, O(virtual stages x units) space. Throws DeadlockError when the
-// program deadlocks, naming what each device waits for and a cycle of passes.
+// program deadlocks, naming the input that each device waits for and a cycle of passes.
 #pragma once
 
 #include <algorithm>

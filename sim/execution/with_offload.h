@@ -1,10 +1,10 @@
 // Activation offload as a transform of a program (PipeOffload, Wan et al. 2025, arXiv 2503.01328,
 // section 4): activations that lie idle between F and B wait on the host.
 //
-// No copy makes the iteration longer as planned: an activation goes out as soon as its F has ended
-// and its link is free, comes back as late as it can, and stays on the device when the link could
-// not bring it back in time. Where a link cannot carry all, those with the longest lifespans go, of
-// all that may, of fewer chunks or of every second microbatch: whichever keeps least (link_plan.h).
+// No copy lengthens the iteration as planned. An activation goes out as soon as its F has ended and
+// its link is free, and comes back as late as it can. It stays on the device when the link could
+// not bring it back in time. Where a link cannot carry all, those with the longest lifespans go: of
+// all that may, of fewer chunks or of every second microbatch, whichever keeps least (link_plan.h).
 // Forwards before the first backward of a device start as late as their microbatches allow, so that
 // copies out can make room for them.
 #pragma once

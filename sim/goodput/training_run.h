@@ -1,9 +1,9 @@
 // A whole training run with failures, checkpoints, restarts and slow nodes.
 //
 // Failures and slow nodes come as Poisson processes. A failure loses the work since the last
-// checkpoint; the run goes on when a node is there in place of the one that failed and `restart`
-// has passed, within which another failure starts it over. A slow node slows every iteration until
-// it is found; then the run starts again from a checkpoint that is written for it.
+// checkpoint. The run goes on when another node has replaced the failed one and `restart` has
+// passed; a failure within that time starts it over. A slow node slows every iteration until it is
+// found; then the run starts again from a checkpoint that is written for it.
 #pragma once
 
 #include <cstdint>

@@ -11,10 +11,10 @@
 
 namespace pipesim {
 
-// The graph of `ranks.size()` identical pipelines, `ranks[i][d]` being where device d of pipeline i
-// stands in the cluster. O(tasks). Throws InfeasibleError naming the passes when the program has a
-// cycle or blocking transfers hold devices for good; when transfers are to be blocking and the
-// vocabulary is sharded or there are copies to the host; and when there are more than 2^32 edges.
+// The graph of `ranks.size()` identical pipelines; `ranks[i][d]` is the place in the cluster of
+// device d of pipeline i. O(tasks). Throws InfeasibleError naming the passes when the program has a
+// cycle or blocking transfers hold devices for good. Throws it also for blocking transfers with a
+// sharded vocabulary or with copies to the host, and for more than 2^32 edges.
 TaskGraph build_task_graph(const std::shared_ptr<const Program>& program, const Problem& problem,
                            const std::vector<std::vector<int>>& ranks, const BuildOptions& options);
 

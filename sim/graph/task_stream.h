@@ -1,5 +1,5 @@
-// The tasks of one or more pipelines over their iterations, one after the other, each after all
-// that it waits for: what a graph is written from (build.h) and what runs without one go through
+// The tasks of one or more pipelines over their iterations, each after all its inputs. Graphs are
+// written from this stream (build.h), and runs without a graph go through it
 // (sim/engine/replay_program.h).
 #pragma once
 

@@ -1,12 +1,13 @@
 // A time and a memory below which no run of a layout can be, found without planning or simulating.
 //
 // Time: a device runs all its passes, after the forwards that its first one waits for, and before
-// the backwards upstream of its last one; then reductions and the optimizer close the iteration.
+// the backwards upstream of its last one. Then reductions and the optimizer close the iteration.
 // Where iterations overlap (optimizer.sync: post_validation) only a device's own work counts.
-// Memory: all that a device holds beside activations, and the activations of one microbatch when
-// its backward begins, or of as many as the schedule claims to hold, what W keeps where B and W are
-// apart. Both hold for what `simulate` reports, but for rounding, with any engine but jitter:
-// nothing makes a message or a pass shorter than planned.
+//
+// Memory: a device's bytes beside activations, and those of one microbatch when its backward
+// begins, or of as many as the schedule claims to hold; only W's part where B and W are apart. Both
+// hold for the results of `simulate`, up to rounding, with any engine without jitter: nothing makes
+// a message or a pass shorter than planned.
 #pragma once
 
 #include "sim/case/case.h"

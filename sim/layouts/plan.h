@@ -46,8 +46,8 @@ struct PlanProgress {
 struct PlanOptions {
   int best = 10;
   // Names the layouts that stand for an idea among those that this framework runs, and the fastest
-  // of all (shortlist.h); then `best` counts the fastest that it runs, of those that differ in
-  // chunks and splits alone one.
+  // of all (shortlist.h). `best` then counts the fastest that it runs, one for each set that
+  // differs in chunks and splits alone.
   std::optional<Framework> ideas = {};
   bool exhaustive = false;
   int threads = 0;  // 0: as the machine has

@@ -1,10 +1,10 @@
 // The layouts that `pipesim plan` looks at: how one number of GPUs can run a model, as points that
 // are scenarios once they are asked for (docs/how-to/plan.md has the rules).
 //
-// A question starts from a scenario that says everything else: the model, the cluster, what the
-// framework overlaps, how state is held. Points keep the question's GPUs, global batch and sequence
-// length, and are only those that the model, the node and the batch divide into; what a schedule
-// refuses is found when its problem is made.
+// A question starts from a scenario with everything else: the model, the cluster, the framework's
+// overlaps, the state held. Points keep the question's GPUs, global batch and sequence length, and
+// divide the model, the node and the batch evenly. A schedule's refusal is found when its problem
+// is made.
 #pragma once
 
 #include <array>

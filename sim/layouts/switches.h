@@ -13,8 +13,8 @@ namespace pipesim {
 
 // The settings of Megatron-Bridge's tuned recipes for the question's model and precision. An
 // overlap without sequence parallelism or a distributed optimizer is left out. `said` are the paths
-// that a person gives: they stay, and so does all of an optimizer's state where one of them is
-// about it. Nothing for frameworks whose recipes set none of them.
+// that a person gives; they stay, and one about the optimizer's state keeps all of that state.
+// Nothing for frameworks whose recipes set none of them.
 std::vector<PlanSetting> tuned_switches(std::optional<Framework> framework,
                                         const PlanQuestion& question,
                                         const std::vector<PlanSetting>& said);

@@ -18,15 +18,16 @@ enum class IdleCauses : std::uint8_t { kFollowed, kLeftOut };
 
 // Analyses the middle iteration of the graph.
 //
-// The period of a device runs from its first pass to its first pass of the next iteration; with a
-// single iteration, which then must end in a collective of all devices, from time 0 to the end of
-// that. `Report::iteration` is the longest of them; settled, all are equal. Idle seconds of a
-// device are charged to causes that sum to them: a gap before the first B is warm-up, one after the
-// last F cool-down; any other is followed back along what was waited for, messages and compute
-// upstream, each of which took its part of it. `speeds`, by rank in order of time, are what the
-// graph's seconds leave out: which stage is the slower one depends on them. Where causes are left
-// out, `idle_by_cause` is not what idle seconds sum to, and all else is the same. One pass over the
-// tasks plus those chains, allocating per device only.
+// The period of a device runs from its first pass to its first pass of the next iteration. A single
+// iteration must end in a collective of all devices; its period runs from time 0 to the end of
+// that. `Report::iteration` is the longest of them; settled, all are equal.
+//
+// Idle seconds of a device are charged to causes that sum to them. A gap before the first B is
+// warm-up, one after the last F cool-down. Any other is followed back along its inputs, messages
+// and compute upstream, each of which took its part of it. `speeds`, by rank in order of time, are
+// left out of the graph's seconds: they decide which stage is slower. Where causes are left out,
+// `idle_by_cause` does not sum to idle seconds, and all else is the same. One loop over the tasks
+// plus those chains, allocating per device only.
 Report analyze(const TaskGraph& graph, const Timeline& timeline,
                std::span<const SpeedChange> speeds = {}, IdleCauses causes = IdleCauses::kFollowed);
 

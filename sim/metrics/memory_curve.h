@@ -34,11 +34,10 @@ inline bool holds_in(const TaskGraph& graph, TaskId task, int iteration) {
   return of == iteration || (graph.streams() && of < iteration);
 }
 
-// Calls `visit` for every event of one iteration, or of all; where iterations stream, of those
-// before it too, whose microbatches are in flight. The events of a device come in order
-// of time, at equal times releases first: passes of a device follow each other, a pass acquires at
-// its start and releases at its end. With copies to the host all events come in order of time.
-// O(tasks), with copies O(n log n).
+// Calls `visit` for every event of one iteration, or of all; where iterations stream, also of those
+// before it, whose microbatches are in flight. The events of a device come in order of time, at
+// equal times releases first: a pass acquires at its start and releases at its end. With copies to
+// the host all events come in order of time. O(tasks), with copies O(n log n).
 template <class Visit>
 void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int iteration,
                          Visit&& visit) {

@@ -1,11 +1,13 @@
-// Copies to the host and back as cells between the passes of a device, as in the rows of a CSV
-// (sim/interop/torch/csv_reader.h), and as the plan that programs have beside their passes
+// Copies to the host and back, in two forms: cells between the passes of a device, as in the rows
+// of a CSV (sim/interop/torch/csv_reader.h), and the plan beside a program's passes
 // (sim/pipeline/copies.h).
 //
-// A row has `2OUT0` behind 2F0: the activation leaves, in the order of these cells; `2IN0` behind
-// it and before the pass that needs it: it comes back once the pass before the cell has ended, in
-// the order of these cells; `2WAIT0` behind it: the next pass waits for the end of the copy out,
-// whose room it needs. Every device has a link of its own.
+// In a row,
+//   2OUT0   behind 2F0: the activation leaves, in the order of these cells;
+//   2IN0    behind it and before the pass that needs it: it comes back once the pass before
+//           has ended, in the order of these cells;
+//   2WAIT0  behind it: the next pass waits for the end of the copy out, whose room it needs.
+// Every device has a link of its own.
 #pragma once
 
 #include <cstddef>

@@ -12,8 +12,8 @@ struct BlockFigures {
   struct Device {
     long busy = 0;      // slots of a microbatch's passes
     long lifespan = 0;  // slots from F to the end of W or BW, over all of its chunks
-    // Chunks in flight at most once the block repeats itself: `lifespan` over the period, and what
-    // the moments at which they begin add to that; at most all that the device ever has.
+    // Most chunks in flight once the block repeats: `lifespan` over the period, plus an excess that
+    // depends on when they begin; at most all that the device ever has.
     int in_flight = 0;
   };
   long period = 0;  // slots from one microbatch to the next

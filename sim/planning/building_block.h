@@ -1,10 +1,10 @@
 // Building blocks of V-shaped schedules (Qi et al., Pipeline Parallelism with Controllable Memory,
 // arXiv 2405.15362, sections 3 and 4, appendix A) and the schedules that repeat them.
 //
-// A block says in which of six unit slots each device runs the six passes of a microbatch; one
+// A block says in which of six unit slots each device runs the six passes of a microbatch. One
 // microbatch enters every six slots, and the lifespans in the block decide the memory. A schedule
-// repeats the block, lays warm-up and cool-down anew, and fills holes as far as the memory of the
-// block allows. None of that depends on seconds or bytes: those rank what has been built.
+// repeats the block, lays warm-up and cool-down anew, and fills holes as far as the block's memory
+// allows. None of that depends on seconds or bytes, which rank the schedules built.
 #pragma once
 
 #include <array>

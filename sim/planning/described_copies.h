@@ -32,10 +32,10 @@ struct DescribedCopies {
   Location where = {};
 };
 
-// The program, in which nothing is copied yet, with the copies of these lines: every activation
-// leaves behind its F, in the order of these, and comes back in the order of the passes that need
-// them. `values`: those of the sizes and parameters. Every device has a link of its own. InputError
-// in a line that names what another line names, or whose formulas have no values. O(passes).
+// The program, so far without copies, with the copies of these lines. Every activation leaves
+// behind its F, in the order of the F, and comes back in the order of the passes that need it.
+// `values`: the sizes and parameters. Every device has a link of its own. InputError in a line that
+// repeats another line's passes, or whose formulas have no values. O(passes).
 Program with_described_copies(const std::vector<DescribedCopies>& lines,
                               const std::vector<long>& values, const Program& program);
 

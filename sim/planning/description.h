@@ -1,7 +1,7 @@
-// A schedule that is described, not programmed: a placement, and either the slots that the passes
-// of one microbatch take (a building block), the period after which the next microbatch takes them,
-// and what becomes of the ramps; or the rules by which every device orders its passes. It is
-// instantiated for any number of devices and microbatches.
+// A schedule that is described, not programmed: a placement, and either a building block or rules.
+// A block has the slots of one microbatch's passes, the period after which the next microbatch
+// takes them, and the treatment of the ramps. By rules, every device orders its passes itself. A
+// description is instantiated for any number of devices and microbatches.
 //
 // docs/reference/descriptions.md says what each part means; sim/planning/slots.h and device_rules.h
 // make the order.
@@ -84,8 +84,8 @@ struct Description {
   Location where = {};  // of the block, or the rules
 };
 
-// The names that stand in formulas, in the order of their values: of a placement; of parameters,
-// followed by those before them; and of `at` and of copies, after the sizes and all parameters.
+// The names in formulas, in the order of their values: of a placement; of parameters, followed by
+// those before them; and of `at` and of copies, after the sizes and all parameters.
 std::vector<std::string> placement_names();  // p v s
 std::vector<std::string> size_names();       // p v m n
 std::vector<std::string> pass_names();       // s d c i k copy

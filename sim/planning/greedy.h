@@ -1,20 +1,21 @@
-// Builds a program by playing the pipeline in time: each device that comes free starts the best
-// pass that is there for it, by a few rules, and waits when there is none.
+// Builds a program by playing the pipeline in time. An idle device starts its best available pass,
+// by a few rules, and waits when it has none.
 //
 // For schedules that compare several plans of one problem. Placements: one chunk per device, or two
 // in V-shape. Backwards are split; W runs in the order in which its B has run. Deterministic.
 // O(passes) per run, no allocation in `run`.
 //
 // Every run that does not give up ends in a program that can be executed and that keeps the limit,
-// as long as the limit is at least what one microbatch keeps on any device. Proof. An F runs only
-// where, all owed W done, its activation fits (a), and an F0 only where in addition the next F1
-// would fit if nothing but F0 without their F1 were held (b): (f0 - f1) a0 + a1 <= limit, its own
-// F0 counted. Let i be the least microbatch that is not through. Its next pass has its input, or
-// the message is on its way. A B needs no memory. An F0 of i finds a device that holds nothing once
-// the owed W have run. An F1 of i finds (f0 - i) a0; when the last of these F0 ran, f1 was i at
-// most, so that (b) says that it fits. The further rules hold back an F0 only where another F1 is
-// due on the device (memory kept for chunk 1) or a message is on its way to it (patience). So there
-// is always a pass that may run, and a device that may run one does.
+// if one microbatch fits on every device. Proof. An F runs only where, all owed W done, its
+// activation fits (a). An F0 also requires that the next F1 would fit if nothing but F0 without
+// their F1 were held (b): (f0 - f1) a0 + a1 <= limit, its own F0 counted.
+//
+// Let i be the least microbatch that is not through. Its next pass has its input, or the message is
+// on its way. A B needs no memory. An F0 of i finds a device that holds nothing once the owed W
+// have run. An F1 of i finds (f0 - i) a0; when the last of these F0 ran, f1 was at most i, so that
+// (b) says that it fits. The further rules hold back an F0 only where another F1 is due on the
+// device (memory kept for chunk 1) or a message is on its way to it (patience). So there is always
+// a pass that may run, and a device that may run one does.
 #pragma once
 
 #include <array>

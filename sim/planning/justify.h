@@ -1,14 +1,14 @@
-// Shortens a program by justification: its passes are pushed as late as they can go without a later
+// Shortens a program by justification. Its passes are pushed as late as they can go without a later
 // end, the last first, then as early as they can go, the first first. A pass goes into any gap of
-// its device that it reaches, so that each push also changes orders; pushes follow each other as
-// long as they shorten.
+// its device that it reaches, so that each push also changes orders. Pushes go on as long as they
+// shorten.
 //
 // Sources: Li and Willis, An iterative scheduling technique for resource-constrained project
 // scheduling, European Journal of Operational Research 56 (1992) 370-379; Valls, Ballestin and
 // Quintanilla, Justification and RCPSP: a technique that pays, the same 165 (2005) 375-386. Here
-// devices are machines, and activation memory is what F takes at its start and B and W give back at
-// their end: seen from the end of time W and B take what F gives back, so that one rule pushes both
-// ways. Each pass always has a place: behind those that were before it, all of which are placed.
+// devices are machines. F takes activation memory at its start, B and W give it back at their end.
+// Seen from the end of time W and B take it and F gives it back, so that one rule pushes both ways.
+// Each pass always has a place: behind those that were before it, all of which are placed.
 //
 // For programs of F, B and W (no splits, copies, sharded vocabulary or second direction), of any
 // placement. O(passes x (1 + gaps that a pass looks at)) per push. Deterministic.

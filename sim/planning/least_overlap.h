@@ -10,8 +10,8 @@ namespace pipesim {
 // (block_seconds in evaluate.h); at most 1. O(devices x chunks^2).
 double least_overlap(const Problem& problem);
 
-// The problem with F, B and W so much shorter that any two that may overlap take no longer one
-// after the other than their block: a bound of it bounds programs with overlapped blocks.
+// The problem with F, B and W shortened so that any two that may overlap take no longer in turn
+// than their block. A lower bound for it holds for programs with overlapped blocks.
 Problem without_overlap(Problem problem);
 
 }  // namespace pipesim

@@ -1,16 +1,16 @@
 // Plans by a rule: whenever a device is free, the rule names the pass that it runs next.
 //
-// The list scheduler plays the pipeline in time and keeps the rest: what a pass waits for
-// (sim/pipeline/dependencies.h), the seconds of passes and messages, the memory limit where the
-// problem has one, and that every pass runs once. F run in order of microbatches, and of splits; B
-// likewise, the last split of a microbatch first; W in the order in which their B ran. A rule that
-// names passes which are not ready fixes an order whatever the times; one that asks what is ready
-// follows them.
+// The list scheduler plays the pipeline in time. It enforces dependencies
+// (sim/pipeline/dependencies.h), the seconds of passes and messages, and the memory limit where the
+// problem has one; every pass runs once. F run in order of microbatches, and of splits; B likewise,
+// the last split of a microbatch first; W in the order in which their B ran. A rule that names
+// passes before they are ready fixes an order for all times; one that asks for ready passes follows
+// the times.
 //
-// With a limit an F is ready only where it fits, and in several chunks only where the oldest
-// unfinished microbatch could still finish beside it, so that it can always go on (the banker's
-// algorithm with microbatches as customers). Requires what `for_planning` returns, a limit of at
-// least what a microbatch of every chunk keeps on a device, and no sharded vocabulary.
+// With a limit an F is ready only where it fits. With several chunks the oldest unfinished
+// microbatch must also fit beside it, so that it can always go on (the banker's algorithm with
+// microbatches as customers). Requires a problem from `for_planning`, a limit of at least one
+// microbatch's bytes of every chunk of a device, and no sharded vocabulary.
 //
 // Deterministic: devices that are free at the same time are asked by number. At most two questions
 // to the rule for each pass; O(passes log passes) beside them. Throws LogicError when nothing runs

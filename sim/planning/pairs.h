@@ -1,8 +1,8 @@
 // Overlapped blocks in any order: neighbours of a device joined greedily.
 //
 // An F beside a BW, B or W of another microbatch, or beside a B and its W, becomes one block where
-// the order takes no longer so and keeps the limit. This is what combined 1F1B does to plain 1F1B;
-// here it is done to any order.
+// the order then takes no longer and keeps the limit. Combined 1F1B does this to plain 1F1B; here
+// it applies to any order.
 #pragma once
 
 #include "sim/core/units.h"
@@ -15,11 +15,11 @@ namespace pipesim {
 bool gains_by_pairs(const Problem& problem);
 
 // Joins neighbours until no join helps, by the problem's objective. Makes three attempts, each of
-// at most `effort` passes evaluated, and returns the shortest: one neighbour after the other, in
-// rounds from the first pass to the last; or first all neighbours at once, each backward with the
-// forward behind it, or before it. A block with BW is tried before one with B or W alone. The
-// result is never longer than `program`, nor peaks above the larger of `limit` and its peak. A
-// program with copies comes back unchanged, since its copies name passes. O(effort).
+// at most `effort` passes evaluated, and returns the shortest. One attempt joins neighbours singly,
+// in rounds from the first pass to the last. The others start with all neighbours joined, each
+// backward with the forward behind it, or before it. A block with BW is tried before one with B or
+// W alone. The result is never longer than `program`, nor peaks above the larger of `limit` and its
+// peak. A program with copies comes back unchanged, since its copies name passes. O(effort).
 Program with_pairs(const Program& program, const Problem& problem, Bytes limit, double effort);
 
 // Each block as its forward and then its backward. O(passes).

@@ -5,9 +5,10 @@
 // one, the oldest is run first). Stages may differ in seconds and bytes. One direction, no splits.
 //
 // Either the order itself keeps the limit at every F, all owed W having run; or `hold_back` makes
-// it: an F then waits until its device has room for the oldest unfinished microbatch to finish
-// besides. So the oldest microbatch of all can always go on, and every limit that one microbatch
-// keeps ends in a complete program. (It is the banker's algorithm with microbatches as customers.)
+// it. An F then waits until its device also has room for the oldest unfinished microbatch to
+// finish. So the oldest microbatch of all can always go on, and every limit of at least one
+// microbatch ends in a complete program. (It is the banker's algorithm with microbatches as
+// customers.)
 //
 // O(passes x log devices). Throws LogicError when a device is stuck, which needs a limit below one
 // microbatch or, without `hold_back`, an order above the limit.

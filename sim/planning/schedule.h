@@ -2,9 +2,9 @@
 // from Problem to Program.
 //
 // One file in `schedules/` registers one record, and nothing else is edited: `pipesim list`, the
-// gallery, the planner, the table of runtimes and the tests take what they need from the record.
-// `./run_tests schedules/NAME` holds it to what it says. docs/how-to/add-a-schedule.md has a whole
-// file to start from; sim/planning/list_schedule.h plans by a rule for the next pass.
+// gallery, the planner, the table of runtimes and the tests read the record. `./run_tests
+// schedules/NAME` holds the schedule to it. docs/how-to/add-a-schedule.md has a whole file to start
+// from; sim/planning/list_schedule.h plans by a rule for the next pass.
 #pragma once
 
 #include <array>
@@ -52,10 +52,10 @@ inline bool vocabulary_not_sharded(const Problem& problem) {
   return !is_sharded(problem.vocabulary);
 }
 
-// A closed form and where it holds, or none: a claim that is left out holds nowhere, and
-// `no_closed_form` says why. `domain` says in words what `holds` decides; it must cover p 2..16, m
-// in {p, 2p, 4p}, with F = B = W and with unequal F, B and W, or else `gap` says why it does not.
-// Automatic schedules claim what their orders of least cost come to, not those of least makespan.
+// A closed form and its domain, or none: a claim that is left out holds nowhere, and
+// `no_closed_form` says why. `domain` puts `holds` into words. It must cover p 2..16, m in {p, 2p,
+// 4p}, with F = B = W and with unequal F, B and W, or else `gap` says why it does not. Automatic
+// schedules claim the figures of their orders of least cost, not of least makespan.
 struct BubbleClaim {
   std::string_view formula = {};
   std::string_view domain = {};
@@ -237,9 +237,9 @@ class RegisteredSchedule {
 // Without bytes every chunk counts 1.
 Problem with_bytes(Problem problem);
 
-// The problem with which every schedule can plan: no stage keeps more for W than F acquired (where
-// W needs more, B acquires the rest, and a plan for what is held at most from F on stays within
-// it), and without bytes every chunk counts 1, so that a memory limit counts chunks.
+// The problem in a form that every schedule can plan. No stage keeps more for W than F acquired:
+// where W needs more, F acquires it all. A plan that keeps a limit so also keeps it when B acquires
+// the rest. Without bytes every chunk counts 1, so that a memory limit counts chunks.
 Problem for_planning(Problem problem);
 // The one with which this schedule plans: only what its record lets it see.
 Problem for_planning(Problem problem, const Schedule& schedule);

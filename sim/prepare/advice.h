@@ -23,9 +23,9 @@ struct Advice {
 // Plans or simulates anew for each change that is tried; nothing where the result fits.
 Advice advise(const Case& made, const Result& result, const Engine* engine = nullptr);
 
-// The nearest single change with which the outline's program would fit the capacity: a limit in
-// total, where the schedule takes one, since that changes its order alone; else as models/memory.h
-// has it. Empty when there is none. Requires a model.
+// The nearest single change with which the outline's program would fit the capacity. Where the
+// schedule takes a limit in total, that comes first, since it changes the order alone; else the
+// changes of models/memory.h. Empty when there is none. Requires a model.
 std::optional<MemoryChange> change_that_fits(const Outline& outline);
 
 // The offload that fits a full host. For so many chunks and for fewer, the most microbatches are

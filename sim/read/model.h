@@ -23,9 +23,8 @@ constexpr long kLargestSize = 1L << 24;  // of any size of a model
 Transformer read_model(const YamlValue& value, const std::string& scenario_file = "");
 
 // The root of a config.json, which is YAML too. Architectures are those of
-// docs/reference/scenario.md. A key that is not read and whose name speaks of the shape is refused,
-// unless the key of `model:` that says the same is among `stated`. `name` is what the model is
-// called.
+// docs/reference/scenario.md. An unread key whose name speaks of the shape is refused, unless the
+// equivalent key of `model:` is among `stated`. `name` becomes the model's name.
 Transformer read_hf_config(const YamlValue& root, const std::string& name,
                            std::span<const std::string> stated = {});
 // The model is called as the folder that the file stands in. `asked` locates the request.

@@ -1,5 +1,5 @@
-// The text of a sweep's file: where its section `sweep` stands, and what a reader of results needs,
-// the scenario that a point is a change of as the person wrote it.
+// The text of a sweep's file: the place of its section `sweep`, and, for a reader of results, the
+// scenario as the person wrote it, which every point changes.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace pipesim {
 
 std::vector<std::string> lines_of(const std::string& text);
 
-// Which lines are of the section `sweep`: its key, at the start of a line of its own, and what
-// follows up to the next key in the first column and the comments before that.
+// The lines of the section `sweep`: its key, at the start of a line of its own, and all lines up to
+// the next key in the first column and the comments before that.
 std::vector<bool> lines_of_sweep(const std::vector<std::string>& lines);
 
 struct SweepText {

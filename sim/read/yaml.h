@@ -1,12 +1,12 @@
 // Strict reading of YAML: every value knows where it stands, and every mistake is an InputError
 // there.
 //
-// A key that is unknown, double or left unread, a value of the wrong kind, out of range or without
-// its unit is refused with line, column, what was expected and the nearest valid name. Dashes in
-// keys count as underscores. A value set below a name (`cluster: dgx-h100`) changes what it names
-// and keeps it. Text that is no UTF-8, and what YAML would leave out or write out without end, is
-// refused before (sim/read/guarded_yaml.h). Values given on the command line
-// (`path.to.key=value`) replace those of the file and are located on the command line.
+// A key that is unknown, double or left unread is refused, as is a value of the wrong kind, out of
+// range or without its unit. The message has line, column, what was expected and the nearest valid
+// name. Dashes in keys count as underscores. A value set below a name (`cluster: dgx-h100`) changes
+// the named entry and keeps the name. Text that is no UTF-8, and text that YAML would leave out or
+// write out without end, is refused before (sim/read/guarded_yaml.h). Values given on the command
+// line (`path.to.key=value`) replace those of the file and are located on the command line.
 #pragma once
 
 #include <memory>

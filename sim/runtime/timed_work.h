@@ -1,4 +1,4 @@
-// Passes that take time and compute next to nothing: a number for every result, carried in real
+// Passes that take time and compute next to nothing. Every result is a number, carried in real
 // buffers, so that a result from a wrong message, activation or copy shows in the end.
 #pragma once
 

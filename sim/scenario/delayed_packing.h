@@ -19,10 +19,10 @@ class DelayedPacking {
   DelayedPacking(size_t microbatches, long capacity, double room, std::vector<int> outliers,
                  std::function<double(int)> work);
 
-  // The microbatches of the next batch. A document of the length of outliers joins the queue of the
-  // largest threshold that it reaches; a queue that has one for every microbatch gives each its
-  // oldest, and so on while it has as many. All others are packed beside them as by packed_by_work,
-  // those left over of the batch before first; what finds no room is left over for the next. A
+  // The microbatches of the next batch. A document as long as an outlier joins the queue of the
+  // largest threshold that it reaches. A queue with one for every microbatch gives each its oldest,
+  // and so on while it has as many. All others are packed beside them as by packed_by_work,
+  // leftovers of the batch before first; documents without room are left over for the next. A
   // microbatch may be empty. O(documents x microbatches).
   std::vector<Documents> next(std::span<const int> documents);
 

@@ -1,8 +1,8 @@
 // A lower bound that comes from excluding times: what is known about the order of passes if some
 // program took no longer (ordering.h) contradicts itself.
 //
-// For small problems, as each time that is tried costs about O(passes^3): where the passes of all
-// devices are more than kMostExcluded, or sequences are split, the bound that is given comes back.
+// For small problems, since each tried time costs about O(passes^3). Returns the given bound where
+// sequences are split, or all devices have more than kMostExcluded passes.
 #pragma once
 
 #include "sim/pipeline/problem.h"

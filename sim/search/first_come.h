@@ -1,5 +1,5 @@
-// An order of any placement within a limit, to refine where no schedule has one: a device that is
-// free runs a B that can start, else an F, else a W.
+// An order of any placement within a limit, to refine where no schedule has one. An idle device
+// runs a B that can start, else an F, else a W.
 #pragma once
 
 #include "sim/pipeline/problem.h"

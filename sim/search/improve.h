@@ -19,8 +19,8 @@ struct Improved {
   Bytes peak_before, peak_after;
   Bytes limit;
   bool held_back = false;  // the order was above the limit and others stand in for it
-  // By the objective of `apart`, without what closes an iteration: of the order as it came, of what
-  // it became, and the least of any program of this placement within the limit.
+  // Times by the objective of `apart`, without the step that closes an iteration: of the order as
+  // it came, of the improved one, and the lower bound for this placement within the limit.
   Seconds time_before, time, bound;
   BoundReason reason;
 };

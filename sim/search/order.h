@@ -2,9 +2,9 @@
 // without starting over.
 //
 // A letter is a kind of pass (F, B, W) of one chunk. Microbatches pass a stage in order, so that
-// the n-th occurrence of a letter is microbatch n, with what that costs, and any words with m of
-// each letter that keep F before B before W are a program. Times are plain seconds, bytes plain
-// bytes: this is the hot loop of `refine`.
+// the n-th occurrence of a letter is microbatch n, at that one's cost. Any words with m of each
+// letter that keep F before B before W are a program. Times are plain seconds, bytes plain bytes:
+// this is the hot loop of `refine`.
 #pragma once
 
 #include <cstdint>

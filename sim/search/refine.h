@@ -3,8 +3,8 @@
 //
 // A move takes one pass a few places forward or back; it must leave every device within the memory
 // limit. Now and then a slightly worse order is accepted (threshold accepting, falling to nothing).
-// A trial is evaluated from the first time that the move can change, and given up as soon as one
-// device can no longer be in time, so that most trials cost a fraction of the program.
+// A trial is evaluated from the first time that the move can change. It is given up as soon as one
+// device must be late, so that most trials cost a fraction of the program.
 //
 // A long program is first cut to one of few microbatches, by taking out repetitions of its steady
 // state; what is found there is put back by repeating one. Deterministic for a seed: the effort is

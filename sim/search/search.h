@@ -1,8 +1,8 @@
-// The schedule with the least iteration time under a limit on activation memory: the longest span
-// of a device where iterations overlap (optimizer.sync: post_validation), else the makespan. Among
-// every registered family, the scenario's described schedules with every choice of their free
-// parameters, its orders, and what refinement makes of the best of them, with a lower bound and the
-// gap.
+// The schedule with the least iteration time under a limit on activation memory. The time is the
+// longest span of a device where iterations overlap (optimizer.sync: post_validation), else the
+// makespan. Candidates are every registered family, the scenario's described schedules with every
+// choice of their free parameters, its orders, and refinements of the best. The result has a lower
+// bound and the gap.
 //
 // Families with v chunks per device share a device's costs evenly. A family is left out, with the
 // reason, if it refuses the shape or the limit, needs a cost that is not given, or holds two copies
@@ -55,10 +55,10 @@ struct SearchResult {
 
 class Search {
  public:
-  // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for what is not
-  // considered: costs per stage, transfers that hold devices, recomputation that the scenario
-  // fixes, copies that it fixes; when no family is left; and, before any is planned, for more than
-  // `max_passes`. InputError, at `cost`, for copies whose seconds it does not know.
+  // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for costs per
+  // stage, transfers that hold devices, and recomputation or copies that the scenario fixes; when
+  // no family is left; and, before any is planned, for more than `max_passes`. InputError, at
+  // `cost`, for copies whose seconds it does not know.
   Search(Scenario scenario, SearchOptions options);
 
   // Nothing is found (`best` is empty) when no family fits. The best of the families as they are is

@@ -1,9 +1,9 @@
 // The values of a scenario that a sensitivity analysis multiplies, one by one: the name of each,
 // whether a scenario has it, and how to change it.
 //
-// A change is made on the scenario as it was read, where it would stand had a person written the
-// other number: bandwidths reach messages and collectives alike, a slow device changes the run and
-// not the plan. Pure: nothing is simulated here.
+// A change is made on the scenario as read, as if a person had written the other number. So a
+// bandwidth reaches messages and collectives alike, and a slow device changes the run but not the
+// plan. Pure: nothing is simulated here.
 #pragma once
 
 #include <optional>

@@ -28,8 +28,8 @@ inline constexpr const char* kStoreName = "results.sqlite";
 class ResultStore {
  public:
   // Opens the store of `folder`, or makes one for `sweep`. InputError at `asked` where the folder
-  // cannot be written, and for what is no store, is damaged, or is of another `version` (build.h),
-  // of another sweep, or in use; nothing is changed then. InfeasibleError where the disk is full.
+  // cannot be written, or its store is none, damaged, in use, or of another `version` (build.h) or
+  // sweep; nothing is changed then. InfeasibleError where the disk is full.
   ResultStore(const std::string& folder, const Sweep& sweep, const std::string& version,
               const Location& asked);
   ResultStore(const ResultStore&) = delete;

@@ -4,8 +4,8 @@
 // A setting is one combination, the first axis slowest; a point is a setting with one schedule:
 // point = setting * schedules + schedule. A point's key is the fingerprint of its resolved
 // scenario: the file without `sweep`, with the setting's values and the one schedule in place, and
-// what the files that it names and the catalogue contain. Immutable; a setting costs one parse of
-// the file's text without its section `sweep`.
+// the contents of the files that it names and of the catalogue. Immutable; a setting costs one
+// parse of the file's text without its section `sweep`.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ namespace pipesim {
 
 class Sweep {
  public:
-  // InputError for what cannot be read, for a value of a swept key that makes no sense although
-  // others take its place, and for a mistake that no setting is without: of up to 1000
-  // settings, evenly spread, none can be read, or none with a certain schedule. `asked` locates the
-  // request, for when the file cannot be read.
+  // InputError for a file that cannot be read, and for a senseless value of a swept key, even if
+  // other values replace it. Also for a mistake in every setting: of up to 1000 settings, evenly
+  // spread, none can be read, or none with a certain schedule. `asked` locates the request, for
+  // when the file cannot be read.
   static Sweep read(const std::string& path, const Location& asked,
                     std::vector<Override> overrides = {});
   // Reads a text; messages call it `name`.

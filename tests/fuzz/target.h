@@ -1,8 +1,8 @@
 // Fuzz targets: readers of what people and other programs write, each by a name.
 //
 // A target is given any text and reads it. It may throw InputError, located at a line and column of
-// a file or at the file as a whole, and InfeasibleError; anything else that is thrown, a crash and
-// a hang are findings.
+// a file or at the file as a whole, and InfeasibleError. Any other exception, a crash or a hang is
+// a finding.
 #pragma once
 
 #include <string>

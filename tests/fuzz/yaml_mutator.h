@@ -1,5 +1,5 @@
-// Mutations of YAML as a tree: keys and values that are swapped, removed, repeated, renamed and
-// replaced, so that most of what is tried is valid YAML with known words in wrong places.
+// Mutations of YAML as a tree: swapped, removed, repeated, renamed and replaced keys and values.
+// Most trials are then valid YAML with known words in wrong places.
 #pragma once
 
 #include <string>

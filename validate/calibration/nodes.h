@@ -1,5 +1,5 @@
-// The nodes of a calibration that was started as one process on each of several: what a process
-// says of its own, whether they can be measured together, and in which groups.
+// The nodes of a calibration started as one process on each of several: each process's report of
+// its own, the check that they can be measured together, and their groups.
 #pragma once
 
 #include <span>
@@ -32,8 +32,8 @@ struct NodeGroup {
   bool operator==(const NodeGroup&) const = default;
 };
 
-// 2, 4, 8 and so on, and all nodes, each with 1, 2, 4 and so on, and all GPUs that every node has:
-// few nodes first, since in a mode's time many may not have their turn.
+// 2, 4, 8 and so on, and all nodes, each with 1, 2, 4 and so on, and all GPUs that every node has.
+// Few nodes come first, since a mode's time may not reach many.
 [[nodiscard]] std::vector<NodeGroup> node_groups(std::span<const Node> nodes);
 
 }  // namespace pipesim::calibration

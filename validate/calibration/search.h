@@ -1,8 +1,8 @@
 // The least error over a few positive constants, found by a pattern search on their logarithms.
 //
-// Steps each constant up and down by a factor and narrows the factor when none helps: no
-// derivative, so that the error may be any function, and the same result on every run. `upper`
-// bounds a constant from above.
+// Steps each constant up and down by a factor and narrows the factor when none helps. No derivative
+// is needed, so the error may be any function; every run gives the same result. `upper` bounds a
+// constant from above.
 #pragma once
 
 #include <functional>

@@ -34,8 +34,9 @@ struct Configuration {
 // as it stands: why.
 Configuration configuration_of(Framework framework, const Case& made, const Program& program);
 
-// All files that a person starts from, the configuration first: beside torchtitan's job file, which
-// its releases read, a script for its head, or in the job file why head does not run it.
+// All files that a person starts from, the configuration first. Beside torchtitan's job file, which
+// its releases read, comes a script for its head, or in the job file the reason why head cannot run
+// it.
 std::vector<Configuration> files_of(Framework framework, const Case& made, const Program& program);
 
 // The frameworks that run the case exactly.

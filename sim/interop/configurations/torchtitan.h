@@ -12,9 +12,9 @@
 
 namespace pipesim {
 
-// Each is why torchtitan does not run it as it stands, empty where it does: of the model, whose
-// flavour it must be; of a schedule whose transfers hold the device or do not; of what is kept and
-// overlapped; of all of a case.
+// Each returns why torchtitan cannot run it; empty where it can. The model must be one of its
+// flavours; its schedules' transfers hold the device or do not; kept state and overlaps must be its
+// own. The last checks all of a case.
 std::string why_no_flavor(const Transformer& model);
 std::string why_not_scheduled(const std::string& schedule, bool blocking);
 std::string why_not_set_up(const LayerContext& context, const ParameterState& state,

@@ -123,9 +123,10 @@ Settings read_arguments(
     const std::string& file, const std::string& text, const Given& given = {},
     const ScriptReader& reader = [](const std::string&) { return std::nullopt; });
 
-// From Megatron-LM's YAML, or a configuration of Megatron-Bridge, NeMo or Primus: leaves by name,
-// where sections of logs, files and tokenizers are left out, and one that belongs to a setting
-// (ddp, dataset) stands over others. Interpolations are resolved, files that it names are read.
+// Reads Megatron-LM's YAML, or a configuration of Megatron-Bridge, NeMo or Primus: leaves by name.
+// Sections of logs, files and tokenizers are left out. A leaf of a section that belongs to a
+// setting (ddp, dataset) takes precedence over others. Interpolations are resolved, named files are
+// read.
 Settings read_yaml_settings(
     const std::string& framework, const std::string& file, const std::string& text,
     const Given& given = {},

@@ -1,6 +1,6 @@
-// How a model is divided, held and computed, as Megatron-LM's flags or its fork's: tensor, context
-// and expert ranks, sharding, the optimizer's state, precision, fused kernels, recomputed modules
-// and what collectives run beside.
+// The division, memory and computation of a model as flags of Megatron-LM or its fork: tensor,
+// context and expert ranks, sharding, the optimizer's state, precision, fused kernels, recomputed
+// modules, and overlapped collectives.
 #pragma once
 
 #include "sim/case/case.h"

@@ -9,11 +9,11 @@
 
 namespace pipesim {
 
-// Cells stand in time slots of one unit per pass, idle slots empty, so that a cell's inputs stand
-// in earlier columns: that is what PyTorch's slot-by-slot runtime relies on, and its action-list
-// runtime ignores. An overlapped block is `(3F0;1B2)OVERLAP_F_B` (or with I or W), which only the
-// latter knows. Throws InfeasibleError, naming the schedule, for a program to which PyTorch's
-// runtime would object (sim/interop/torch/rules.h).
+// Cells are in time slots of one unit per pass, idle slots empty, so that a cell's inputs are in
+// earlier columns. PyTorch's slot-by-slot runtime relies on that; its action-list runtime ignores
+// it. An overlapped block is `(3F0;1B2)OVERLAP_F_B` (or with I or W), which only the latter knows.
+// Throws InfeasibleError, naming the schedule, for a program that PyTorch's runtime would refuse
+// (sim/interop/torch/rules.h).
 void write_torch_csv(std::ostream& out, const Program& program,
                      std::string_view name = "this schedule");
 

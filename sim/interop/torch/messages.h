@@ -43,10 +43,10 @@ struct RowStep {
   Location where;
 };
 
-// InputError at the first cell that runs before what it needs has been received or sent, at a
-// message that is missing, double or between stages of one rank, or where ranks wait for each
-// other for ever. Nothing to check without messages. `rank_of` is of a stage and microbatch, for
-// `stages` stages. O(cells log cells).
+// InputError at the first cell that runs before its data has been received or sent, at a message
+// that is missing, double or between stages of one rank, or where ranks deadlock. Nothing to check
+// without messages. `rank_of` is of a stage and microbatch, for `stages` stages. O(cells log
+// cells).
 void check_messages(const std::vector<std::vector<RowStep>>& rows, int stages,
                     const std::function<int(int stage, int microbatch)>& rank_of);
 

@@ -2,7 +2,7 @@
 //
 // Four devices, eight microbatches, F = B = W = 1 s on a whole device whatever its chunks, an
 // overlapped block as long as its two passes, free messages, an activation held until W. A schedule
-// that does not accept that shape gets the nearest one that it accepts.
+// that refuses that shape gets the nearest one that it accepts.
 #pragma once
 
 #include <optional>

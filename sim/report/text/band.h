@@ -33,9 +33,8 @@ struct Uncertain {
 // "16.1 to 18.2 s, 905 to 1,020 tokens/s/GPU, MFU 44% to 50%". Requires a band.
 std::string range_text(const Band& band, const Uncertain& simulated);
 
-// A line for a result of the scenario whose seconds follow from a model, that `name` names:
-// "80% band of 22 measured runs (h100-sxm fp8 dense): 1f1b takes ...", or that no run is near.
-// Nothing where costs are given.
+// A line for a modelled result, which `name` names: "80% band of 22 measured runs (h100-sxm fp8
+// dense): 1f1b takes ...", or that no run is near. Nothing where costs are given.
 std::string band_line(const Scenario& scenario, const std::string& name,
                       const Uncertain& simulated);
 

@@ -2,10 +2,10 @@
 //
 // virtual_runtime.cc, virtual_blas.cc, virtual_nccl.cc and virtual_kernels.cc define the functions
 // of the CUDA runtime, of cuBLASLt, of NCCL and of our kernels that the harness calls. Each piece
-// of work advances its stream's clock by the time that a simple formula gives it, and is refused
+// of work advances its stream's clock by a simple formula, and computes nothing. It is refused
 // (VirtualDeviceError) when it reaches outside an allocation, is misaligned, names matrices that do
-// not fit together, or is for a stream of another device than the current one. It computes nothing.
-// virtual_nodes.cc is the NCCL of several processes.
+// not fit together, or is for a stream of another device than the current one. virtual_nodes.cc is
+// the NCCL of several processes.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // One run of the harness: the card, the libraries, the clock that bounds it, what it has found.
 //
-// Measurements call `attempt` for each point: it skips the point when the mode's time is over, and
-// turns what a library or the card's memory refuses into a not-measured entry with the reason. Any
-// other CUDA error leaves the device unusable and is passed on. Arenas are made on first use.
+// Measurements call `attempt` for each point. It skips the point when the mode's time is over, and
+// turns a refusal by a library or by the GPU's memory into a not-measured entry with the reason.
+// Any other CUDA error leaves the device unusable and is passed on. Arenas are made on first use.
 #pragma once
 
 #include <chrono>
@@ -34,8 +34,8 @@ class Session {
   void announce(const std::string& line) const { progress_(line); }
   void not_measured(std::string what, std::string reason);
   [[nodiscard]] double elapsed_s() const;
-  // Passes of a layer for as long as the plan says, and from then on some of them ahead of every
-  // batch, so that the card has the clocks that training leaves it.
+  // Runs passes of a layer for as long as the plan says. From then on some run ahead of every
+  // batch, so that the GPU has its clocks of training.
   void burn_in();
   // The same for a moment, after what the host took for itself.
   void settle();

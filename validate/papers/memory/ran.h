@@ -1,5 +1,5 @@
-// Measured runs by memory: a run that ran fits, whatever the simulator says of it, and what it
-// printed of its memory is compared in the terms of the counter that printed it.
+// Measured runs by memory. A run that ran fits, whatever the simulator says of it; its printed
+// memory is compared in the terms of the counter that printed it.
 //
 //   max_memory_allocated_bytes, max_memory_usage_log, memory_GB, max_memory_GB
 //         PyTorch's peak of allocated bytes: the simulated peak without CUDA's context

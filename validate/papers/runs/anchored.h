@@ -1,5 +1,5 @@
-// Measured runs by one of their own: of the rows of one model, GPU, precision and software version
-// the one with fewest GPUs, then with the smallest id, anchors the others (sim/anchor).
+// Measured runs by one of their own. Among the rows of one model, GPU, precision and software
+// version, the one with fewest GPUs, then with the smallest id, anchors the others (sim/anchor).
 #pragma once
 
 #include "validate/papers/runs/runs.h"

@@ -16,8 +16,8 @@ std::vector<Residual> residuals_of(const TrainingRuns& all);
 // these; by the runs themselves where the catalogue has none.
 void add_bands(TrainingRuns& all, const std::vector<Residual>& of_catalogue);
 
-// For people: by group, how many rows lie in the band of the others, with the group left out as a
-// whole and with each row left out alone, and the median half-width of both.
+// For people, by group: how many rows lie in the band of the others, with the group left out as a
+// whole and with each row left out alone; and the median half-width of both.
 std::string coverage_text(const TrainingRuns& all);
 
 }  // namespace pipesim
