@@ -19,9 +19,23 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-12;  // sums of the same times differ by so much
 
-void sort_distinct(std::vector<double>& values) {
-  std::ranges::sort(values);
-  values.erase(std::unique(values.begin(), values.end()), values.end());
+void add_new(double value, std::vector<double>& few) {
+  if (std::ranges::find(few, value) == few.end()) few.push_back(value);
+}
+
+// Units of equal kinds take the same layers where nothing limits their room: each unit has the
+// number of the first of its kind.
+std::vector<size_t> kinds_of(const std::vector<Unit>& units, int stages) {
+  std::vector<std::tuple<size_t, bool, bool, bool>> known;
+  std::vector<size_t> kinds;
+  for (const Unit& unit : units) {
+    const auto holds = [&](int stage) {
+      return std::ranges::find(unit.stages, stage) != unit.stages.end();
+    };
+    known.emplace_back(unit.stages.size(), holds(0), holds(stages - 2), holds(stages - 1));
+    kinds.push_back(std::ranges::find(known, known.back()) - known.begin());
+  }
+  return kinds;
 }
 
 class Balance {
@@ -31,6 +45,7 @@ class Balance {
       : model_(model),
         line_(model, seconds, place.model_stages()),
         units_(units_of(place)),
+        kinds_(kinds_of(units_, line_.stages)),
         room_(room) {
     const int last = line_.stages - 1;
     for (int turn = 0; turn <= (line_.all.leading > 0 ? last : 0); ++turn) {
@@ -46,37 +61,38 @@ class Balance {
   }
 
  private:
-  // Every time that a stage can take.
-  [[nodiscard]] std::vector<double> stage_times() const {
-    std::vector<double> times;
+  // Seconds beside decoder layers, of every stage and of every device.
+  [[nodiscard]] std::vector<double> fixed_of_stages() const {
+    std::vector<double> fixed;
     for (const Zone& zone : zones_) {
       for (int stage = 0; stage < line_.stages; ++stage) {
-        times.push_back(fixed_seconds(line_, zone, stage));
+        add_new(fixed_seconds(line_, zone, stage), fixed);
       }
     }
-    return with_layers(std::move(times));
+    return fixed;
   }
-
-  // Every time that a device can.
-  [[nodiscard]] std::vector<double> device_times() const {
-    std::vector<double> times;
+  [[nodiscard]] std::vector<double> fixed_of_units() const {
+    std::vector<double> fixed;
     for (const Zone& zone : zones_) {
-      for (const Unit& unit : units_) times.push_back(fixed_of(unit, zone));
+      for (const Unit& unit : units_) add_new(fixed_of(unit, zone), fixed);
     }
-    return with_layers(std::move(times));
+    return fixed;
   }
 
-  [[nodiscard]] std::vector<double> with_layers(std::vector<double> fixed) const {
-    sort_distinct(fixed);
+  // The times beside `fixed` that lie in [from, to), each once.
+  [[nodiscard]] std::vector<double> times_of(const std::vector<double>& fixed, double from,
+                                             double to) const {
     std::vector<double> times;
     for (const double beside : fixed) {
       for (int a = 0; a <= line_.all.leading; ++a) {
         for (int b = 0; b <= line_.all.following; ++b) {
-          times.push_back(beside + a * line_.leading_seconds + b * line_.following_seconds);
+          const double time = beside + a * line_.leading_seconds + b * line_.following_seconds;
+          if (time >= from && time < to) times.push_back(time);
         }
       }
     }
-    sort_distinct(times);
+    std::ranges::sort(times);
+    times.erase(std::unique(times.begin(), times.end()), times.end());
     return times;
   }
 
@@ -87,46 +103,66 @@ class Balance {
   }
 
   void settle_stage_bound() {
-    const std::vector<double> times = stage_times();
-    const size_t end = times.size() - 1;
-    const auto holds = [&](size_t at, DeviceRoom* room) {
-      bound_ = times[at];
+    const std::vector<double> fixed = fixed_of_stages();
+    const auto holds = [&](double time, DeviceRoom* room) {
+      bound_ = time;
       asked_ = room;
       tables_.clear();
       return std::ranges::any_of(zones_, [&](const Zone& zone) { return reaches(zone, kNever); });
     };
     // Large bounds leave many ways to fill a device: without limits of room the least is quickly
     // found, and it is most often near the one with them.
-    const auto mean = std::ranges::lower_bound(times, (1 - 1e-9) * mean_seconds());
-    const size_t from = std::min(end, static_cast<size_t>(mean - times.begin()));
-    const size_t without =
-        first_near(from, end, [&](size_t at) { return holds(at, nullptr); }).value_or(end);
-    const auto found = first_near(without, end, [&](size_t at) { return holds(at, room_); });
+    std::optional<double> found = least_time(fixed, mean_seconds(line_.stages),
+                                             [&](double at) { return holds(at, nullptr); });
+    if (room_ != nullptr && found) {
+      found = least_time(fixed, *found, [&](double at) { return holds(at, room_); });
+    }
     if (!found) {
       throw InfeasibleError(
           fmt::format("no split of {}'s layers over {} stages fits", model_.name, line_.stages));
     }
-    if (bound_ != times[*found]) (void)holds(*found, room_);
+    if (bound_ != *found || asked_ != room_) (void)holds(*found, room_);
   }
 
-  // No split's slowest stage takes less than the mean of its stages.
-  [[nodiscard]] double mean_seconds() const {
+  // No split's slowest part takes less than the mean of so many.
+  [[nodiscard]] double mean_seconds(int parts) const {
     double least = kNever;
     for (const Zone& zone : zones_) {
       double sum =
           line_.all.leading * line_.leading_seconds + line_.all.following * line_.following_seconds;
       for (int stage = 0; stage < line_.stages; ++stage) sum += fixed_seconds(line_, zone, stage);
-      least = std::min(least, sum / line_.stages);
+      least = std::min(least, sum / parts);
     }
-    return least;
+    return (1 - 1e-9) * least;
   }
 
   void settle_device_bound() {
-    const std::vector<double> times = device_times();
-    device_bound_ = times[first_of(0, times.size() - 1, [&](size_t at) {
-      return std::ranges::any_of(zones_,
-                                 [&](const Zone& zone) { return reaches(zone, times[at]); });
-    })];
+    device_bound_ = bound_;
+    if (units_.size() == static_cast<size_t>(line_.stages)) return;
+    const auto holds = [&](double time) {
+      return std::ranges::any_of(zones_, [&](const Zone& zone) { return reaches(zone, time); });
+    };
+    const int units = static_cast<int>(units_.size());
+    device_bound_ = least_time(fixed_of_units(), mean_seconds(units), holds).value_or(kNever);
+  }
+
+  // The least time beside `fixed`, from `from` on, that holds, as all behind it do. It is most
+  // often near `from`: times are listed up to twice that, then up to four times that.
+  template <class Holds>
+  [[nodiscard]] std::optional<double> least_time(const std::vector<double>& fixed, double from,
+                                                 const Holds& holds) const {
+    for (double to = 2 * from; from < kNever; from = to, to *= 2) {
+      if (from <= 0 || to > longest(fixed)) to = kNever;
+      const std::vector<double> times = times_of(fixed, from, to);
+      if (times.empty()) continue;
+      const auto at = first_near(0, times.size() - 1, [&](size_t i) { return holds(times[i]); });
+      if (at) return times[*at];
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] double longest(const std::vector<double>& fixed) const {
+    return *std::ranges::max_element(fixed) + line_.all.leading * line_.leading_seconds +
+           line_.all.following * line_.following_seconds;
   }
 
   // The least of [from, last] that holds, as all behind it do; `last` does.
@@ -162,8 +198,9 @@ class Balance {
     const auto& stages = units_[unit].stages;
     const auto before = std::ranges::count_if(stages, [&](int s) { return s < zone.turn; });
     const bool inside = std::ranges::find(stages, zone.turn) != stages.end();
-    const auto [at, fresh] =
-        tables_.try_emplace(std::tuple{unit, before, inside, zone.modules}, std::vector<int>{});
+    const auto [at, fresh] = tables_.try_emplace(
+        std::tuple{asked_ == nullptr ? kinds_[unit] : unit, before, inside, zone.modules},
+        std::vector<int>{});
     if (!fresh) return at->second;
     DeviceFilling filling(line_, units_[unit], zone, bound_, asked_);
     for (int a = 0; a <= line_.all.leading; ++a) {
@@ -203,8 +240,9 @@ class Balance {
     const auto all = static_cast<size_t>(line_.all.leading);
     std::vector<int> most(all + 1, -1);  // following ones, by leading ones
     most[0] = 0;
+    std::vector<int> next;
     for (size_t unit = 0; unit < units_.size(); ++unit) {
-      std::vector<int> next(all + 1, -1);
+      next.assign(all + 1, -1);
       const std::vector<int>& of_unit = table(unit, zone);
       for (size_t a = 0; a < of_unit.size(); ++a) {
         const int more = within(of_unit[a], unit, zone, static_cast<int>(a), device_bound);
@@ -212,7 +250,7 @@ class Balance {
           if (most[x] >= 0) next[x + a] = std::max(next[x + a], most[x] + more);
         }
       }
-      most = std::move(next);
+      most.swap(next);
     }
     return most[all] >= line_.all.following;
   }
@@ -317,6 +355,7 @@ class Balance {
   const Transformer& model_;
   LayerLine line_;
   std::vector<Unit> units_;
+  std::vector<size_t> kinds_;
   DeviceRoom* room_;
   std::vector<Zone> zones_;
   double bound_ = kNever;         // of a stage
