@@ -195,7 +195,9 @@ Settings settings_of(const ImportOptions& options, const CommandLine& line, cons
     if (auto renamed = read_renamed_settings(options.file, text)) return *std::move(renamed);
   }
   if (options.format == "torchtitan") return read_toml_settings("torchtitan", options.file, text);
-  if (options.format == "deepspeed") return read_json_settings("deepspeed", options.file, text);
+  if (options.format == "deepspeed") {
+    return read_json_settings("deepspeed", options.file, text, given);
+  }
   if (yaml) {
     return read_yaml_settings("megatron", options.file, text, given, reader);
   }

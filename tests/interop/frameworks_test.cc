@@ -437,6 +437,15 @@ TEST(MegatronImport, ReadsModulesThatOffload) {
             OffloadModule::kCoreAttention | OffloadModule::kMoeActivation);
   ASSERT_EQ(draft.not_modelled.size(), 1U) << scenario_of(draft);
   EXPECT_EQ(draft.not_modelled.front(), "offload_modules fused_group_mlp");
+  // MindSpeed's, by its own names.
+  const std::string swaps = std::string(kModelAlone) + "--world-size 16 --swap-attention ";
+  EXPECT_EQ(read(megatron(swaps)).modelled->context.offloaded,
+            OffloadModule::kAttentionNorm | OffloadModule::kQkvLinear |
+                OffloadModule::kCoreAttention | OffloadModule::kAttentionProjection |
+                OffloadModule::kMlpNorm);
+  EXPECT_EQ(read(megatron(swaps + "--swap-modules input_norm")).modelled->context.offloaded,
+            OffloadModules(OffloadModule::kAttentionNorm));
+  EXPECT_EQ(megatron(swaps + "--swap-modules output_layer").stops.at(0).first, "swap_modules");
 }
 
 // A script without its first comment, which names the model.

@@ -197,6 +197,44 @@ TEST(DeepspeedImport, ReadsWhatTheFileSaysAndNamesTheRest) {
   EXPECT_EQ(draft.unknown, std::vector<std::string>{"odd 3 (line 3)"});
 }
 
+TEST(DeepspeedImport, AsksForTheWordsOfATemplate) {
+  const std::string text =
+      "{\"train_micro_batch_size_per_gpu\": MB_SIZE, \"gradient_accumulation_steps\": 4,\n"
+      "\"bf16\": {\"enabled\": ${BF16}}, \"zero_optimization\": {\"stage\": $ZERO},\n"
+      "\"optimizer\": {\"params\": {\"lr\": LR}}, \"note\": \"MB_SIZE\",\n"
+      "\"model\": \"llama3-8b\", \"seq_length\": 4096, \"num_stages\": 2, \"world_size\": 16}";
+  const auto draft_of = [&](const Given& given) {
+    return deepspeed_draft(read_json_settings("deepspeed", "ds.json", text, given), "dgx-h100");
+  };
+  EXPECT_EQ(draft_of({}).missing,
+            (std::vector<std::string>{"MB_SIZE=...: train_micro_batch_size_per_gpu (line 1)",
+                                      "BF16=...: bf16.enabled (line 2)",
+                                      "ZERO=...: zero_optimization.stage (line 2)"}));
+  const Draft draft = draft_of({{"MB_SIZE", "2"}, {"BF16", "true"}, {"ZERO", "1"}});
+  EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
+  EXPECT_EQ(read(draft).batch.micro_batch_size, 2);
+  EXPECT_TRUE(read(draft).modelled->state.distributed_optimizer);
+}
+
+// train_batch_size = micro batch x accumulation x data-parallel ranks.
+TEST(DeepspeedImport, AsksForNothingThatFollows) {
+  const auto missing = [](const std::string& more) {
+    const std::string text =
+        "{\"train_batch_size\": 32, \"fp16\": {\"enabled\": true}, \"model\": \"llama3-8b\",\n"
+        "\"seq_length\": 4096, \"num_stages\": 1" +
+        more + "}";
+    return deepspeed_draft(read_json_settings("deepspeed", "ds.json", text), "dgx-h100").missing;
+  };
+  EXPECT_EQ(missing(", \"train_micro_batch_size_per_gpu\": 4"),
+            std::vector<std::string>{"the number of GPUs: world_size=N"});
+  EXPECT_EQ(missing(", \"world_size\": 8"),
+            std::vector<std::string>{"train_micro_batch_size_per_gpu=N"});
+  const auto odd = missing(", \"train_micro_batch_size_per_gpu\": 4, \"world_size\": 16");
+  ASSERT_EQ(odd.size(), 1U);
+  EXPECT_NE(odd[0].find("whose 16 data-parallel ranks divide the train_batch_size of 32"),
+            std::string::npos);
+}
+
 TEST(DeepspeedImport, ReadsZerosStages) {
   const auto draft_of = [](const std::string& zero, const std::string& stages) {
     Settings settings = read_json_settings(

@@ -78,11 +78,36 @@ TEST(LaunchScript, AsksForTheConditionBehindASetting) {
       "if [ $LOGS = yes ]; then O2=\"--log-interval 1\"; fi\n"
       "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16 " +
       kModel + " --num-layers $L $O $O2\n";
-  EXPECT_EQ(imported(text).missing,
-            (std::vector<std::string>{"KIND=...: num_experts (line 2)",
-                                      "SIZE=...: num_layers (line 4: 28 or 80)"}));
+  EXPECT_EQ(
+      imported(text).missing,
+      (std::vector<std::string>{"KIND=...: num_experts (line 2); compared with moe",
+                                "SIZE=...: num_layers (line 4: 28 or 80); compared with 7B"}));
   const Given given{{"SIZE", "7B"}, {"KIND", "dense"}};
   EXPECT_EQ(read(imported(text, given)).modelled->model.num_layers, 28);
+}
+
+TEST(LaunchScript, NamesTheValuesThatAConditionKnows) {
+  const std::string text =
+      "ENV=$1\nif [ $ENV = dsw ]; then N=8; elif [ \"$ENV\" == dlc ]; then N=16; fi\n"
+      "case $2 in\n7B|8B) L=32;;\n7*) L=80;;\n*) L=48;;\nesac\n"
+      "torchrun --nproc_per_node $N pretrain_gpt.py --bf16" +
+      kModel + "--num-layers $L\n";
+  EXPECT_EQ(imported(text).missing,
+            (std::vector<std::string>{
+                "1=...: nproc_per_node (line 8: 8 or 16); compared with dsw, dlc",
+                "2=...: num_layers (line 8: 32 or 80 or 48); compared with 7B, 8B"}));
+  EXPECT_EQ(read(imported(text, {{"1", "dlc"}, {"2", "8B"}})).parallel.data, 16);
+}
+
+TEST(LaunchScript, AsksForALengthOfSamples) {
+  const std::string run = "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16 ";
+  const std::string model =
+      "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --vocab-size 128256 "
+      "--micro-batch-size 1 --global-batch-size 64 ";
+  EXPECT_EQ(imported(run + model + "--position-embedding-type rotary").missing,
+            std::vector<std::string>{"seq_length=N"});
+  // Learned positions say how many tokens a sample has.
+  EXPECT_TRUE(imported(run + model + "--max-position-embeddings 2048").missing.empty());
 }
 
 TEST(LaunchScript, TakesSizesFromTheJob) {

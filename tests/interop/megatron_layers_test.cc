@@ -73,7 +73,23 @@ TEST(MegatronLayers, ReadsWhichLayersHaveExperts) {
   EXPECT_EQ(after.first_dense_layers, 1);
   EXPECT_EQ(after.every, 2);
   EXPECT_EQ(model_of(moe + "--first-k-dense-replace 3").experts->first_dense_layers, 3);
+  EXPECT_EQ(model_of(moe + "--first-k-dense-replace -1").experts->first_dense_layers, 0);
   EXPECT_EQ(stop_of(moe + "--moe-layer-freq ([0,1,1]*2+[1]*2)"), "moe_layer_freq");
+}
+
+TEST(MegatronLayers, TakesPaddedExpertsForBalancedOnes) {
+  const std::string moe = kSmall + "--bf16 --num-experts 8 --moe-ffn-hidden-size 256 ";
+  const std::string padded = moe + "--moe-pad-expert-input-to-capacity ";
+  const Draft balanced = drafted(padded + "--moe-expert-capacity-factor 1.0");
+  EXPECT_NE(scenario_of(balanced).find("moe_router_force_load_balancing: true"), std::string::npos);
+  EXPECT_EQ(drafted(padded + "--moe-expert-capacity-factor 1.5").stops.at(0).first,
+            "moe_expert_capacity_factor");
+  EXPECT_EQ(drafted(moe + "--moe-expert-capacity-factor 1").stops.at(0).first,
+            "moe_expert_capacity_factor");
+}
+
+TEST(MegatronLayers, StopsAtAModelOfBothDirections) {
+  EXPECT_EQ(stop_of("--bert-no-binary-head"), "bert_no_binary_head");
 }
 
 TEST(MegatronLayers, ReadsSharedExpertsOfAnySize) {

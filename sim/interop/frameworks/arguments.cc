@@ -172,15 +172,30 @@ class ArgumentReader {
       for (const size_t id : script_.unknowns_in(value)) {
         const ShellUnknown& unknown = script_.unknowns[id];
         open_->asks.insert(open_->asks.end(), unknown.names.begin(), unknown.names.end());
-        for (const std::string& each : unknown.alternatives) {
-          open_->alternatives.push_back(script_.readable(each));
-        }
+        add_alternatives(unknown, *open_);
         if (unknown.names.empty()) open_->asks.push_back(open_->name);
       }
       value = script_.readable(value);
     }
     settings_.add(std::move(*open_));
     open_.reset();
+  }
+  // Texts that branches leave. Alternatives of a condition within another stand beside its own,
+  // and names that one of them needs are asked for as well.
+  void add_alternatives(const ShellUnknown& unknown, Setting& to) const {
+    for (const std::string& each : unknown.alternatives) {
+      const auto inner = script_.unknowns_in(each);
+      const bool whole = inner.size() == 1 && each.find('\x02') + 1 == each.size();
+      if (whole && !script_.unknowns[inner[0]].alternatives.empty()) {
+        add_alternatives(script_.unknowns[inner[0]], to);
+        continue;
+      }
+      to.alternatives.push_back(script_.readable(each));
+      for (const size_t id : inner) {
+        const std::vector<std::string>& names = script_.unknowns[id].names;
+        to.asks.insert(to.asks.end(), names.begin(), names.end());
+      }
+    }
   }
   // A word that is not known, and no value of the option before it.
   [[nodiscard]] bool stands_alone(const std::string& word) const {
@@ -241,6 +256,7 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
   const ShellScript script = evaluate_shell(file, text, given, reader);
   Settings settings("megatron", file);
   settings.set_variables({script.mentioned.begin(), script.mentioned.end()});
+  settings.set_compared(script.compared);
   const auto asked = given.find("command");
   const Choice choice(script, asked == given.end() ? "" : asked->second, settings);
   ArgumentReader arguments(script, settings);

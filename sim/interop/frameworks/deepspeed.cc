@@ -16,6 +16,11 @@ std::optional<long> known_number(Settings& settings, std::initializer_list<const
   return text && *text != "auto" ? settings.number(names, 1) : std::nullopt;
 }
 
+bool is_known_set(Settings& settings, std::initializer_list<const char*> names) {
+  const auto text = settings.text(names);
+  return text && *text != "auto" && settings.is_set(names);
+}
+
 struct Ranks {
   long pipeline = 1, tensor = 1, context = 1;
 };
@@ -58,6 +63,33 @@ struct Samples {
   }
 };
 
+// Data ranks, micro batch and accumulation; with all samples known the last follows from the
+// others.
+void put_parts(const Samples& samples, bool all_asked, Draft& draft) {
+  std::vector<std::string> missing;
+  const auto put_or_miss = [&missing](Section& section, const char* key,
+                                      const std::optional<long>& value, const char* question) {
+    if (value) {
+      put(section, key, *value);
+    } else {
+      missing.emplace_back(question);
+    }
+  };
+  put_or_miss(draft.parallel, "data_parallel_size", samples.data,
+              "the number of GPUs: world_size=N");
+  put_or_miss(draft.batch, "micro_batch_size", samples.micro, "train_micro_batch_size_per_gpu=N");
+  put_or_miss(draft.batch, "num_microbatches", samples.steps, "gradient_accumulation_steps=N");
+  if (samples.all && missing.size() == 1 && samples.data) {
+    missing[0] = fmt::format(
+        "a number of GPUs whose {} data-parallel ranks divide the train_batch_size of {} "
+        "together with the micro batch or the accumulation: world_size=N",
+        *samples.data, *samples.all);
+  } else if (all_asked || (samples.all && missing.size() > 1)) {
+    missing.pop_back();
+  }
+  draft.missing.insert(draft.missing.end(), missing.begin(), missing.end());
+}
+
 void put_samples_and_data(const Ranks& ranks, Settings& settings, Draft& draft) {
   Samples samples{known_number(settings, {"train_batch_size"}),
                   known_number(settings, {"train_micro_batch_size_per_gpu"}),
@@ -77,20 +109,12 @@ void put_samples_and_data(const Ranks& ranks, Settings& settings, Draft& draft) 
                     *samples.micro, *samples.steps, *samples.data,
                     *samples.micro * *samples.steps * *samples.data, *samples.all));
   }
-  const auto put_or_miss = [&draft](Section& section, const char* key,
-                                    const std::optional<long>& value, const char* missing) {
-    if (value) {
-      put(section, key, *value);
-    } else {
-      draft.missing.emplace_back(missing);
-    }
-  };
-  put_or_miss(draft.parallel, "data_parallel_size", samples.data,
-              "the number of GPUs: world_size=N");
-  put_or_miss(draft.batch, "micro_batch_size", samples.micro, "train_micro_batch_size_per_gpu=N");
-  put_or_miss(draft.batch, "num_microbatches", samples.steps, "gradient_accumulation_steps=N");
-  put_or_miss(draft.batch, "seq_length", known_number(settings, {"seq_length"}),
-              "the tokens of a sample: seq_length=N");
+  put_parts(samples, settings.asks("train_batch_size"), draft);
+  if (const auto length = known_number(settings, {"seq_length"})) {
+    put(draft.batch, "seq_length", *length);
+  } else {
+    draft.missing.emplace_back("the tokens of a sample: seq_length=N");
+  }
 }
 
 // ZeRO's stage; MiCS divides within groups of ranks.
@@ -126,8 +150,8 @@ void put_offload(Settings& settings, Draft& draft) {
 }
 
 void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) {
-  const bool fp16 = settings.is_set({"fp16.enabled"});
-  const bool bf16 = settings.is_set({"bf16.enabled", "bfloat16.enabled"});
+  const bool fp16 = is_known_set(settings, {"fp16.enabled"});
+  const bool bf16 = is_known_set(settings, {"bf16.enabled", "bfloat16.enabled"});
   put(draft.memory, "kind", "model");
   put(draft.memory, "precision", fp16 ? "fp16" : "bf16");
   if (!fp16 && !bf16) {

@@ -66,8 +66,19 @@ std::optional<Transformer> catalogue_model(Settings& settings) {
 
 namespace {
 
+// "; compared with 7B, 13B", where a script does so.
+std::string compared_text(const Settings& settings, const std::string& name) {
+  const auto found = settings.compared().find(name);
+  if (found == settings.compared().end()) return "";
+  constexpr size_t kMost = 12;
+  const auto shown = std::span(found->second).first(std::min(found->second.size(), kMost));
+  return fmt::format("; compared with {}{}", fmt::join(shown, ", "),
+                     found->second.size() > kMost ? ", ..." : "");
+}
+
 // "TP=...: tensor_model_parallel_size (line 4)", a line for each variable.
-std::vector<std::string> questions(const std::vector<Asked>& asked) {
+std::vector<std::string> questions(const Settings& settings) {
+  const std::vector<Asked> asked = settings.asked();
   std::vector<std::pair<std::string, std::vector<std::string>>> by_name;
   for (const Asked& each : asked) {
     std::vector<std::string> others = each.alternatives;
@@ -91,7 +102,8 @@ std::vector<std::string> questions(const std::vector<Asked>& asked) {
     constexpr size_t kMost = 4;
     const bool more = uses.size() > kMost;
     uses.resize(std::min(uses.size(), kMost));
-    lines.push_back(fmt::format("{}=...: {}{}", name, fmt::join(uses, ", "), more ? ", ..." : ""));
+    lines.push_back(fmt::format("{}=...: {}{}{}", name, fmt::join(uses, ", "), more ? ", ..." : "",
+                                compared_text(settings, name)));
   }
   return lines;
 }
@@ -127,7 +139,7 @@ void take_rest(const Settings& settings, Draft& draft) {
   draft.notes.insert(draft.notes.begin(), settings.notes().begin(), settings.notes().end());
   const std::vector<Asked> asked = settings.asked();
   std::erase_if(draft.missing, [&](const std::string& line) { return repeats(line, asked); });
-  const std::vector<std::string> lines = questions(asked);
+  const std::vector<std::string> lines = questions(settings);
   draft.missing.insert(draft.missing.begin(), lines.begin(), lines.end());
 }
 

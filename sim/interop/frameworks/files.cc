@@ -1,4 +1,5 @@
 // Nested files of settings: TOML and JSON as names and values.
+#include <cctype>
 #include <fmt/format.h>
 
 // toml++ keeps files apart from programs: it throws, and a table knows its place in the file.
@@ -39,19 +40,85 @@ void add_leaves(const toml::node& node, const std::string& path, const std::stri
   to.add(std::move(setting));
 }
 
-void add_leaves(const JsonValue& value, const std::string& path, Settings& to) {
+// A template's words in place of values, `"stage": ZERO_STAGE`, stand as texts "${ZERO_STAGE}".
+class Template {
+ public:
+  Template(std::string_view text, const Given& given) : given_(given) {
+    for (size_t at = 0; at < text.size();) at = copy(text, at);
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] const std::set<std::string>& names() const { return names_; }
+
+  // The value given for a word, which is asked for otherwise.
+  [[nodiscard]] std::string value(const std::string& text, std::vector<std::string>& asks) const {
+    const std::string name = text.size() > 3 ? text.substr(2, text.size() - 3) : "";
+    if (!text.starts_with("${") || !names_.contains(name)) return text;
+    const auto found = given_.find(name);
+    if (found != given_.end()) return found->second;
+    asks.push_back(name);
+    return "$" + name;
+  }
+
+ private:
+  static size_t end_of(std::string_view text, size_t at, std::string_view more) {
+    while (at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 ||
+                                more.find(text[at]) != std::string_view::npos)) {
+      ++at;
+    }
+    return at;
+  }
+  // NAME, $NAME or ${NAME}.
+  static size_t end_of_word(std::string_view text, size_t at) {
+    if (text.substr(at).starts_with("${")) return std::min(text.find('}', at), text.size() - 1) + 1;
+    return end_of(text, at + 1, "_");
+  }
+  static size_t end_of_text(std::string_view text, size_t at) {
+    for (++at; at < text.size() && text[at] != '"'; ++at) {
+      if (text[at] == '\\') ++at;
+    }
+    return std::min(at + 1, text.size());
+  }
+  // Copies what stands at `at`; gives back its end.
+  size_t copy(std::string_view text, size_t at) {
+    const char c = text[at];
+    const bool number = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    const bool word = std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
+    const size_t end = c == '"' ? end_of_text(text, at)
+                       : number ? end_of(text, at, "+-.")
+                       : word   ? end_of_word(text, at)
+                                : at + 1;
+    const std::string part(text.substr(at, end - at));
+    text_ += word ? quoted(part) : part;
+    return end;
+  }
+  std::string quoted(const std::string& word) {
+    if (word == "true" || word == "false" || word == "null") return word;
+    std::string name = word;
+    std::erase_if(name, [](char c) { return c == '$' || c == '{' || c == '}'; });
+    names_.insert(name);
+    return fmt::format("\"${{{}}}\"", name);
+  }
+
+  const Given& given_;
+  std::string text_;
+  std::set<std::string> names_;
+};
+
+void add_leaves(const JsonValue& value, const std::string& path, const Template& words,
+                Settings& to) {
   if (value.is_map()) {
     for (const JsonValue& each : value.values()) {
-      add_leaves(each, path.empty() ? each.key() : fmt::format("{}.{}", path, each.key()), to);
+      add_leaves(each, path.empty() ? each.key() : fmt::format("{}.{}", path, each.key()), words,
+                 to);
     }
     return;
   }
   Setting setting{path, {}, value.where()};
-  const auto add = [&setting](const JsonValue& each) {
+  const auto add = [&](const JsonValue& each) {
     if (each.is_number()) {
       setting.values.push_back(fmt::format("{}", each.number(-1e300, 1e300)));
     } else if (each.is_text()) {
-      setting.values.push_back(each.text());
+      setting.values.push_back(words.value(each.text(), setting.asks));
     } else if (each.is_null() || each.is_list() || each.is_map()) {
       setting.values.emplace_back(each.is_null() ? "null" : "(a value of another kind)");
     } else {
@@ -82,11 +149,13 @@ Settings read_toml_settings(const std::string& framework, const std::string& fil
 }
 
 Settings read_json_settings(const std::string& framework, const std::string& file,
-                            const std::string& text) {
-  const JsonFile json(file, text);
+                            const std::string& text, const Given& given) {
+  const Template words(text, given);
+  const JsonFile json(file, words.text());
   Settings settings(framework, file);
+  settings.set_variables(words.names());
   if (!json.root().is_map()) json.root().fail("expected a map of settings");
-  add_leaves(json.root(), "", settings);
+  add_leaves(json.root(), "", words, settings);
   return settings;
 }
 

@@ -142,7 +142,7 @@ void put_layers(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   }
 }
 
-void put_batch(Settings& settings, Draft& draft) {
+void put_batch(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   if (const auto micro = settings.number({"micro_batch_size"}, 1)) {
     put(draft.batch, "micro_batch_size", *micro);
   } else {
@@ -159,6 +159,8 @@ void put_batch(Settings& settings, Draft& draft) {
   if (const auto length =
           settings.number({"seq_length", "encoder_seq_length", "sequence_length"}, 1)) {
     put(draft.batch, "seq_length", *length);
+  } else if (!sizes.learned_positions) {
+    draft.missing.emplace_back("seq_length=N");
   }
 }
 
@@ -361,6 +363,20 @@ void take_fused_experts(Settings& settings, Draft& draft) {
   }
 }
 
+// An expert's tokens are cut to a capacity. Padded to what balanced routing would give it, they are
+// those of balanced routing, and true is returned.
+bool is_balanced(Settings& settings, Draft& draft) {
+  const bool forced = settings.is_set({"moe_router_force_load_balancing"});
+  const double factor = settings.real({"moe_expert_capacity_factor"}).value_or(-1);
+  const bool padded = settings.is_set({"moe_pad_expert_input_to_capacity"});
+  if (factor < 0) return forced;
+  if (padded && factor == 1) return true;
+  not_understood(
+      draft, "moe_expert_capacity_factor",
+      fmt::format("moe_expert_capacity_factor {:g}{}", factor, padded ? ", padded" : ""));
+  return forced;
+}
+
 // How experts exchange their tokens.
 void put_exchange(Settings& settings, Draft& draft) {
   Section& cost = draft.cost;
@@ -386,8 +402,7 @@ void put_exchange(Settings& settings, Draft& draft) {
   if (dispatcher == "allgather") {
     draft.not_modelled.emplace_back("moe_token_dispatcher_type allgather: tokens go all to all");
   }
-  const char* forced = "moe_router_force_load_balancing";
-  if (settings.is_set({forced})) put_flag(cost, forced, true);
+  if (is_balanced(settings, draft)) put_flag(cost, "moe_router_force_load_balancing", true);
 }
 
 void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string& cluster,
@@ -419,6 +434,7 @@ bool take_catalogue_model(Settings& settings, MegatronSizes& sizes, Draft& draft
   if (!found) return false;
   draft.model_name = found->name;
   sizes.layers = found->num_layers;
+  sizes.learned_positions = found->positions == Positions::kLearned;
   sizes.experts = found->experts.has_value();
   return true;
 }
@@ -438,7 +454,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   put_schedule(settings, sizes, draft);
   const std::optional<long> data = put_parallel(settings, sizes, draft);
   put_layers(settings, sizes, draft);
-  put_batch(settings, draft);
+  put_batch(settings, sizes, draft);
   if (draft.model.empty() && draft.model_name.empty()) {
     draft.missing.emplace_back(
         "a model, by a name of `pipesim list models`: model=NAME, or num_layers=N, hidden_size=N, "

@@ -111,28 +111,24 @@ void put_pattern(const char* setting, const std::string& text, const std::string
 struct Size {
   const char* key;
   const char* setting;
-  long usual;
 };
 
 void put_sizes(Settings& settings, std::initializer_list<Size> sizes, Draft& draft) {
-  for (const Size& size : sizes) {
-    put(draft.model, std::string("linear_attention.") + size.key,
-        settings.number({size.setting}, 1).value_or(size.usual));
+  for (const auto& [key, setting] : sizes) {
+    put(draft.model, std::string("linear_attention.") + key, settings.number_or_usual(setting));
   }
 }
 
 // Mamba-2 as Megatron-LM's mixer has it: twice the hidden size in heads.
 void put_mamba(Settings& settings, long hidden, Draft& draft) {
-  constexpr long kHead = 64;
-  constexpr long kGroups = 8;
-  constexpr long kState = 128;
-  const long head = settings.number({"mamba_head_dim"}, 1).value_or(kHead);
+  const long head = settings.number_or_usual("mamba_head_dim");
+  const auto heads = settings.number({"mamba_num_heads"}, 1);
   put(draft.model, "linear_attention.kind", "mamba2");
+  put(draft.model, "linear_attention.num_heads", heads.value_or(std::max(1L, 2 * hidden / head)));
   put_sizes(settings,
-            {{"num_heads", "mamba_num_heads", std::max(1L, 2 * hidden / head)},
-             {"head_size", "mamba_head_dim", kHead},
-             {"key_heads", "mamba_num_groups", kGroups},
-             {"key_head_size", "mamba_state_dim", kState}},
+            {{"head_size", "mamba_head_dim"},
+             {"key_heads", "mamba_num_groups"},
+             {"key_head_size", "mamba_state_dim"}},
             draft);
   put(draft.model, "linear_attention.conv_kernel", 4);
   put(draft.model, "linear_attention.chunk_size", 128);
@@ -151,11 +147,11 @@ void put_gated_delta(Settings& settings, long layers, Draft& draft) {
   put_pattern("linear_attention_freq", every, letters_of(every, layers, 'R', 'G'), draft);
   put(draft.model, "linear_attention.kind", "gated_delta");
   put_sizes(settings,
-            {{"num_heads", "linear_num_value_heads", 32},
-             {"head_size", "linear_value_head_dim", 128},
-             {"key_heads", "linear_num_key_heads", 16},
-             {"key_head_size", "linear_key_head_dim", 128},
-             {"conv_kernel", "linear_conv_kernel_dim", 4}},
+            {{"num_heads", "linear_num_value_heads"},
+             {"head_size", "linear_value_head_dim"},
+             {"key_heads", "linear_num_key_heads"},
+             {"key_head_size", "linear_key_head_dim"},
+             {"conv_kernel", "linear_conv_kernel_dim"}},
             draft);
 }
 
@@ -200,8 +196,8 @@ std::vector<int> expert_flags(const std::string& text, long layers) {
 void put_expert_layers(Settings& settings, long layers, Draft& draft) {
   const auto stated = settings.text({"moe_layer_freq"});
   const std::string text = stated && *stated != "-1" ? *stated : "1";
-  const auto behind = settings.number({"first_k_dense_replace"});  // MindSpeed's
-  const auto interval = settings.number({"expert_interval"}, 1);   // Megatron-DeepSpeed's
+  const auto behind = settings.number({"first_k_dense_replace"}, -1);  // MindSpeed's; -1: none
+  const auto interval = settings.number({"expert_interval"}, 1);       // Megatron-DeepSpeed's
   std::vector<int> flags = expert_flags(text, layers);
   for (long i = 0; i < std::min(behind.value_or(0), static_cast<long>(flags.size())); ++i) {
     flags[i] = 0;

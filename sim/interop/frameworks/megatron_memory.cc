@@ -73,13 +73,50 @@ void stop_at_adapters(Settings& settings, Draft& draft) {
                              first->text()));
 }
 
+namespace {
+
+// Megatron-Core's modules, whose inputs are what MindSpeed's saves.
+std::string_view offloaded_of(std::string_view swapped) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"input_norm", "attn_norm"},
+      {"input_layernorm", "attn_norm"},
+      {"self_attention", "qkv_linear,core_attn,attn_proj"},
+      {"post_attention_norm", "mlp_norm"},
+      {"pre_mlp_layernorm", "mlp_norm"}};
+  const auto* const found =
+      std::ranges::find(kNames, swapped, [](const auto& p) { return p.first; });
+  return found == std::end(kNames) ? "" : found->second;
+}
+
+// MindSpeed's swap_attention, as a list of modules that offload. Empty: it is off.
+std::string swapped_modules(Settings& settings, Draft& draft) {
+  const bool swaps = settings.is_set({"swap_attention"});
+  const auto named =
+      settings.text({"swap_modules"}).value_or("input_norm,self_attention,post_attention_norm");
+  if (!swaps) return "";
+  std::string modules;
+  std::istringstream words(named);
+  for (std::string word; std::getline(words, word, ',');) {
+    const std::string_view ours = offloaded_of(word);
+    if (ours.empty()) {
+      not_understood(draft, "swap_modules", fmt::format("swap_modules {}", word));
+    } else {
+      modules += fmt::format("{}{}", modules.empty() ? "" : ",", ours);
+    }
+  }
+  return modules;
+}
+
+}  // namespace
+
 void put_kept_activations(Settings& settings, Draft& draft) {
   if (settings.is_set({"activation_func_fp8_input_store"})) {
     put_flag(draft.memory, "activation_func_fp8_input_store", true);
   }
   const auto named = settings.text({"offload_modules"});
-  if (!settings.is_set({"fine_grained_activation_offloading"}) || !named) return;
-  std::string words = *named;
+  const bool offloads = settings.is_set({"fine_grained_activation_offloading"});
+  std::string words = swapped_modules(settings, draft);
+  if (offloads && named) words += " " + *named;
   std::ranges::replace_if(
       words, [](char c) { return c == ',' || c == '[' || c == ']'; }, ' ');
   std::istringstream stream(words);

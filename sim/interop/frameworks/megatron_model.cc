@@ -14,7 +14,9 @@ void put_attention(Settings& settings, long heads, Draft& draft) {
   // num_query_groups counts with --group-query-attention; files name it alone.
   const auto grouped = settings.flag({"group_query_attention"});
   const auto groups = settings.number({"num_query_groups", "n_head_kv"}, 1);
+  const bool one = settings.text({"attention_head_type"}) == "multiquery";  // Pai-Megatron-Patch's
   if (groups && grouped.value_or(true)) put(model, "num_query_groups", *groups);
+  if (!groups && one) put(model, "num_query_groups", 1);
   if (const auto channels = settings.number({"kv_channels"}, 1)) {
     put(model, "kv_channels", *channels);
   }
@@ -34,19 +36,12 @@ void put_attention(Settings& settings, long heads, Draft& draft) {
 }
 
 void put_latent(Settings& settings, Draft& draft) {
-  struct Size {
-    const char* name;
-    long usual;
-  };
-  constexpr Size kLatentSizes[] = {{"q_lora_rank", 0},
-                                   {"kv_lora_rank", 32},
-                                   {"qk_head_dim", 128},
-                                   {"qk_pos_emb_head_dim", 64},
-                                   {"v_head_dim", 128}};
   const bool latent = settings.is_set({"multi_latent_attention"});
-  for (const Size& size : kLatentSizes) {
-    const long value = settings.number({size.name}).value_or(size.usual);
-    if (latent) put(draft.model, std::string("mla.") + size.name, value);
+  const long queries = settings.number({"q_lora_rank"}).value_or(0);
+  if (latent) put(draft.model, "mla.q_lora_rank", queries);
+  for (const char* name : {"kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"}) {
+    const long value = settings.number_or_usual(name);
+    if (latent) put(draft.model, std::string("mla.") + name, value);
   }
 }
 
@@ -80,7 +75,7 @@ void put_norms(Settings& settings, Draft& draft) {
   put(draft.model, "normalization", rms ? "RMSNorm" : "LayerNorm");
 }
 
-void put_positions(Settings& settings, Draft& draft) {
+void put_positions(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   const bool rotary = settings.is_set({"use_rotary_position_embeddings"});
   const bool none = settings.is_set({"no_position_embedding"});
   const std::string type = small_letters(settings.text({"position_embedding_type"})
@@ -88,17 +83,24 @@ void put_positions(Settings& settings, Draft& draft) {
                                                        : none ? "none"
                                                               : "learned_absolute"));
   const auto rows = settings.number({"max_position_embeddings"}, 1);
-  const bool learned = type == "learned_absolute" || type == "learned_parameters";
-  const bool free = type == "none" || type == "alibi";
-  if (!learned && !free && type != "rope" && type != "mrope" && type != "yarn") {
+  static constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+      {"learned_absolute", "learned_absolute"},
+      {"learned_parameters", "learned_absolute"},
+      {"none", "none"},
+      {"alibi", "none"},
+      {"rope", "rope"},
+      {"rotary", "rope"},
+      {"mrope", "rope"},
+      {"yarn", "rope"}};
+  const auto* const found = std::ranges::find(kTypes, type, [](const auto& p) { return p.first; });
+  if (found == std::end(kTypes)) {
     not_understood(draft, "position_embedding_type",
                    fmt::format("position_embedding_type {}", type));
   }
-  put(draft.model, "position_embedding_type",
-      learned ? "learned_absolute"
-      : free  ? "none"
-              : "rope");
-  if (!learned) return;
+  const std::string_view ours = found == std::end(kTypes) ? "rope" : found->second;
+  put(draft.model, "position_embedding_type", ours);
+  sizes.learned_positions = ours == "learned_absolute";
+  if (!sizes.learned_positions) return;
   if (rows) {
     put(draft.model, "max_position_embeddings", *rows);
   } else {
@@ -151,7 +153,7 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   put_attention(settings, *heads, draft);
   put_vocabulary(settings, sizes, draft);
   put_norms(settings, draft);
-  put_positions(settings, draft);
+  put_positions(settings, sizes, draft);
   const bool untied = settings.is_set({"untie_embeddings_and_output_weights"}) ||
                       !settings.flag({"share_embeddings_and_output_weights"}).value_or(true);
   put_flag(draft.model, "untie_embeddings_and_output_weights", untied);

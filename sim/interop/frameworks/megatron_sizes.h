@@ -13,6 +13,7 @@ struct MegatronSizes {
   long chunks = 1;
   long layers = 0;
   bool experts = false;
+  bool learned_positions = false;          // whose number is a sequence's length without another
   bool zero_bubble = false;                // of the zero-bubble fork, whose sends are asynchronous
   std::string layout = {};                 // pipeline_model_parallel_layout
   std::vector<long> layers_of_stage = {};  // in a hybrid pattern, where it ends stages

@@ -187,6 +187,18 @@ std::optional<long> Settings::number(std::initializer_list<const char*> names, l
                                              found->name, least, found->text()));
 }
 
+long Settings::number_or_usual(const char* name) {
+  const auto value = number({name}, 1);
+  if (value) return *value;
+  const auto& defaults = known_settings(is_megatron() ? "megatron" : framework_).defaults;
+  const auto found = defaults.find(name);
+  const std::string text = found == defaults.end() ? "" : found->second.value_or("");
+  long usual = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), usual);
+  if (error == std::errc() && end == text.data() + text.size()) return usual;
+  throw InputError({file_, 0, 0, ""}, fmt::format("{} is missing, and has no default", name));
+}
+
 std::optional<double> Settings::real(std::initializer_list<const char*> names) {
   const Setting* found = find(names);
   if (found == nullptr) return std::nullopt;

@@ -64,6 +64,8 @@ class Settings {
   [[nodiscard]] std::optional<long> number(std::initializer_list<const char*> names,
                                            long least = 0);
   [[nodiscard]] std::optional<double> real(std::initializer_list<const char*> names);
+  // The number that the catalogue has as this setting's default. InputError: it has none.
+  [[nodiscard]] long number_or_usual(const char* name);
   // A flag without a value is true.
   [[nodiscard]] std::optional<bool> flag(std::initializer_list<const char*> names);
   [[nodiscard]] bool is_set(std::initializer_list<const char*> names) {
@@ -85,6 +87,13 @@ class Settings {
   void note(const std::string& note);
   void set_command(std::string command) { command_ = std::move(command); }
   void set_variables(std::set<std::string> names) { variables_ = std::move(names); }
+  // Values that a script compares its variables with.
+  void set_compared(std::map<std::string, std::vector<std::string>> values) {
+    compared_ = std::move(values);
+  }
+  [[nodiscard]] const std::map<std::string, std::vector<std::string>>& compared() const {
+    return compared_;
+  }
   // All that is asked for: by ask(), by settings that were looked for, and by others of effect.
   [[nodiscard]] std::vector<Asked> asked() const;
   // A setting of unknown value that was looked for.
@@ -109,6 +118,7 @@ class Settings {
   std::vector<std::string> notes_;
   std::string command_;              // of a script, that was taken
   std::set<std::string> variables_;  // of a script
+  std::map<std::string, std::vector<std::string>> compared_;
 };
 
 // NAME=value beside a file.
@@ -134,10 +144,11 @@ Settings read_yaml_settings(
 // YAML of a framework that says Megatron-LM's settings by other names (GPT-NeoX, nanotron), known
 // by paths that only its files have; nothing where it is none of these.
 std::optional<Settings> read_renamed_settings(const std::string& file, const std::string& text);
-// TOML and JSON: leaves by path.
+// TOML and JSON: leaves by path. A word in place of a JSON value is a template's, asked for by
+// name.
 Settings read_toml_settings(const std::string& framework, const std::string& file,
                             const std::string& text);
 Settings read_json_settings(const std::string& framework, const std::string& file,
-                            const std::string& text);
+                            const std::string& text, const Given& given = {});
 
 }  // namespace pipesim

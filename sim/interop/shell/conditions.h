@@ -13,10 +13,12 @@ struct TestWord {
 
 class ShellTest {
  public:
-  // The names that a text depends on, and whether it is an unset variable.
+  // The names that a text depends on, whether it is an unset variable, and who hears that a text
+  // from outside is compared with another.
   struct Knowledge {
     std::function<std::vector<std::string>(const std::string&)> names;
     std::function<bool(const std::string&)> unset;
+    std::function<void(const std::string&, const std::string&)> compared;
   };
   ShellTest(std::vector<TestWord> words, Knowledge knowledge)
       : words_(std::move(words)), knowledge_(std::move(knowledge)) {}

@@ -299,6 +299,7 @@ class ShellRun : public ShellWords {
       const ShellNode& item = node.children[at];
       bool matches = false;
       for (const ShellWord& pattern : item.words) {
+        add_compared(word, expand_one(pattern));
         matches = matches || pattern.raw == "*" ||
                   (ShellScript::is_known(word) &&
                    fnmatch(expand_one(pattern, true).c_str(), word.c_str(), FNM_EXTMATCH) == 0);
@@ -348,9 +349,11 @@ class ShellRun : public ShellWords {
     return tested(std::move(expanded));
   }
   ShellCondition tested(std::vector<TestWord> words) {
-    ShellTest test(std::move(words),
-                   {[this](const std::string& text) { return names_in(text); },
-                    [this](const std::string& text) { return unset_in(text) != nullptr; }});
+    ShellTest test(
+        std::move(words),
+        {[this](const std::string& text) { return names_in(text); },
+         [this](const std::string& text) { return unset_in(text) != nullptr; },
+         [this](const std::string& text, const std::string& other) { add_compared(text, other); }});
     return test.value();
   }
 

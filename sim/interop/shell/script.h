@@ -38,9 +38,11 @@ struct ShellScript {
   // Variables whose text begins with an option, in case no command is there.
   std::vector<std::pair<std::string, ShellCommand>> lists;
   std::vector<ShellUnknown> unknowns;
-  std::vector<std::string> assumed;         // variables that were taken as not set
-  std::vector<std::string> not_sourced;     // "env.sh (line 3)"
-  std::vector<std::string> mentioned;       // names of variables
+  std::vector<std::string> assumed;      // variables that were taken as not set
+  std::vector<std::string> not_sourced;  // "env.sh (line 3)"
+  std::vector<std::string> mentioned;    // names of variables
+  // Values that conditions compare a name from outside with, in order.
+  std::map<std::string, std::vector<std::string>> compared;
   std::map<std::string, ShellValue> slurm;  // options of #SBATCH, by name with underscores
 
   [[nodiscard]] static bool is_known(const std::string& text);

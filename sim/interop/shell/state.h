@@ -79,6 +79,9 @@ class ShellWords {
   // The unset variable that the whole text is; null where it is anything else.
   const ShellUnknown* unset_in(std::string_view text) const;
 
+  // A text that is one name from outside has `value` among those that it is compared with.
+  void add_compared(const std::string& text, const std::string& value);
+
   // The value of an expression as in $(( )); a mark where a part of it is unknown.
   std::string calculate(const std::string& expression, const ShellPlace& where);
   const ShellVariable* find(const std::string& name);

@@ -229,6 +229,18 @@ const ShellUnknown* ShellWords::unset_in(std::string_view text) const {
   return !ids.empty() && script_.unknowns[ids[0]].unset ? &script_.unknowns[ids[0]] : nullptr;
 }
 
+void ShellWords::add_compared(const std::string& text, const std::string& value) {
+  const auto ids = script_.unknowns_in(text);
+  const bool whole =
+      text.starts_with(kShellMarkBegin) && text.find(kShellMarkEnd) + 1 == text.size();
+  const bool plain = !value.empty() && value.find_first_of("*?[\x01") == std::string::npos;
+  if (!whole || !plain || ids.size() != 1) return;
+  const ShellUnknown& unknown = script_.unknowns[ids[0]];
+  if (unknown.names.size() != 1 || !unknown.alternatives.empty()) return;
+  std::vector<std::string>& values = script_.compared[unknown.names[0]];
+  if (std::ranges::count(values, value) == 0) values.push_back(value);
+}
+
 ShellItems ShellWords::expand(const ShellWord& word) {
   Fields fields(word.where, true);
   expand_parts(word.raw, word.where, false, fields);
