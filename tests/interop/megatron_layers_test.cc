@@ -88,6 +88,16 @@ TEST(MegatronLayers, TakesPaddedExpertsForBalancedOnes) {
             "moe_expert_capacity_factor");
 }
 
+TEST(MegatronLayers, ReadsMindSpeedsNames) {
+  const Transformer model = model_of("--post-norm --attention-head-type multiquery");
+  EXPECT_TRUE(model.post_norms);
+  EXPECT_EQ(model.num_query_groups, 1);
+  std::string plain = kSmall;
+  plain.erase(plain.find("--swiglu "), 9);
+  EXPECT_FALSE(read(drafted(plain + "--bf16")).modelled->model.gated_mlp);
+  EXPECT_TRUE(read(drafted(plain + "--bf16 --gelu-tanh")).modelled->model.gated_mlp);
+}
+
 TEST(MegatronLayers, StopsAtAModelOfBothDirections) {
   EXPECT_EQ(stop_of("--bert-no-binary-head"), "bert_no_binary_head");
 }

@@ -138,8 +138,9 @@ void put_zero(const Ranks& ranks, long zero, Settings& settings, Draft& draft) {
 
 // Its CPU-Adam updates a share of the states on the host; of states on disks nothing is known.
 void put_offload(Settings& settings, Draft& draft) {
+  const bool old = settings.is_set({"zero_optimization.cpu_offload"});
   const std::string device =
-      settings.text({"zero_optimization.offload_optimizer.device"}).value_or("none");
+      settings.text({"zero_optimization.offload_optimizer.device"}).value_or(old ? "cpu" : "none");
   const double ratio = settings.real({"zero_optimization.offload_optimizer.ratio"}).value_or(1);
   if (device == "cpu") {
     if (ratio > 0) put(draft.memory, "optimizer_offload_fraction", fmt::format("{:g}", ratio));

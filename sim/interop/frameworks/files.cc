@@ -1,4 +1,5 @@
 // Nested files of settings: TOML and JSON as names and values.
+#include <algorithm>
 #include <cctype>
 #include <fmt/format.h>
 

@@ -54,7 +54,7 @@ std::string small_letters(std::string text) {
 bool is_gated(Settings& settings) {
   const bool swiglu = settings.is_set({"swiglu"});
   const bool gated = settings.is_set({"gated_linear_unit"});
-  const bool geglu = settings.is_set({"quick_geglu"});
+  const bool geglu = settings.is_set({"quick_geglu", "geglu", "gelu_tanh"});  // MindSpeed's two
   const auto named =
       settings.text({"activation", "activation_func", "glu_activation"}).value_or("");
   return swiglu || gated || geglu || named.find("glu") != std::string::npos;
@@ -73,6 +73,7 @@ void put_norms(Settings& settings, Draft& draft) {
     not_understood(draft, "normalization", fmt::format("normalization {}", norm));
   }
   put(draft.model, "normalization", rms ? "RMSNorm" : "LayerNorm");
+  if (settings.is_set({"post_norm"})) put_flag(draft.model, "post_norms", true);  // MindSpeed's
 }
 
 void put_positions(Settings& settings, MegatronSizes& sizes, Draft& draft) {
