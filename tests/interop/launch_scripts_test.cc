@@ -99,6 +99,19 @@ TEST(LaunchScript, NamesTheValuesThatAConditionKnows) {
   EXPECT_EQ(read(imported(text, {{"1", "dlc"}, {"2", "8B"}})).parallel.data, 16);
 }
 
+TEST(LaunchScript, AsksForWhatOneBranchNeedsInTheSameList) {
+  const std::string text =
+      "if [ $1 = dsw ]; then N=8; else N=$GPUS; fi\n"
+      "torchrun --nproc_per_node $N pretrain_gpt.py --bf16" +
+      kModel;
+  EXPECT_EQ(
+      imported(text).missing,
+      (std::vector<std::string>{"1=...: nproc_per_node (line 2: 8 or $GPUS); compared with dsw",
+                                "GPUS=...: nproc_per_node (line 2: 8 or $GPUS)"}));
+  EXPECT_EQ(read(imported(text, {{"1", "dsw"}, {"GPUS", "4"}})).parallel.data, 8);
+  EXPECT_EQ(read(imported(text, {{"1", "dlc"}, {"GPUS", "4"}})).parallel.data, 4);
+}
+
 TEST(LaunchScript, AsksForALengthOfSamples) {
   const std::string run = "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16 ";
   const std::string model =

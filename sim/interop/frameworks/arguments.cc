@@ -255,7 +255,14 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
                         const ScriptReader& reader) {
   const ShellScript script = evaluate_shell(file, text, given, reader);
   Settings settings("megatron", file);
-  settings.set_variables({script.mentioned.begin(), script.mentioned.end()});
+  std::set<std::string> names(script.mentioned.begin(), script.mentioned.end());
+  for (const auto& [name, value] : given) {
+    // Branches that are not taken name variables as well.
+    if (text.find("$" + name) != std::string::npos || text.find("${" + name) != std::string::npos) {
+      names.insert(name);
+    }
+  }
+  settings.set_variables(std::move(names));
   settings.set_compared(script.compared);
   const auto asked = given.find("command");
   const Choice choice(script, asked == given.end() ? "" : asked->second, settings);
