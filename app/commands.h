@@ -42,6 +42,7 @@ Subcommand add_plan(Parser& program);
 Subcommand add_report(Parser& program);
 Subcommand add_reproduce(Parser& program);
 Subcommand add_sensitivity(Parser& program);
+Subcommand add_serve(Parser& program);
 Subcommand add_goodput(Parser& program);
 Subcommand add_validate(Parser& program);
 Subcommand add_anchor(Parser& program);

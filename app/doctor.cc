@@ -21,6 +21,7 @@
 #include "sim/core/thread_team.h"
 #include "sim/engine/simgrid.h"
 #include "sim/exact/cbc.h"
+#include "sim/http/http.h"
 #include "sim/report/text/aligned.h"
 
 namespace pipesim {
@@ -98,6 +99,11 @@ Version find_mpi() {
   return first_line_of("mpirun --version").value_or("built in; there is no command mpirun");
 }
 
+Version find_http() {
+  if (!has_http_server()) return std::nullopt;
+  return "built in";
+}
+
 Version find_cbc() {
   TemporaryFolder folder;
   fs::path file;
@@ -124,6 +130,7 @@ std::vector<Component> parts() {
       {"own catalogue", find_own_catalogue, "more GPUs and clusters", "--catalog DIR"},
       {"SimGrid", find_simgrid, "links that messages share", "libsimgrid-dev, before building"},
       {"MPI", find_mpi, "sweep, execute on several machines", "libopenmpi-dev, before building"},
+      {"HTTP server", find_http, "serve", "libcpp-httplib-dev, before building"},
       {"Python", [] { return python_says("import sys; print(sys.version.split()[0])"); },
        "plot, reproduce, notebooks", "python3"},
       {"matplotlib", [] { return python_says("import matplotlib; print(matplotlib.__version__)"); },

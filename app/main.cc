@@ -93,8 +93,8 @@ struct Group {
 std::vector<Group> groups() {
   return {
       {"Ask",
-       {add_new, add_run, add_plan, add_search, add_improve, add_prove, add_sweep, add_sensitivity,
-        add_goodput, add_execute}},
+       {add_new, add_run, add_plan, add_serve, add_search, add_improve, add_prove, add_sweep,
+        add_sensitivity, add_goodput, add_execute}},
       {"Look", {add_show, add_compare, add_report, add_workbench, add_plot, add_gallery, add_list}},
       {"Exchange", {add_export, add_import, add_schema}},
       {"Trust", {add_validate, add_reproduce, add_anchor, add_calibrate, add_doctor}}};

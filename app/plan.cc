@@ -17,11 +17,10 @@
 #include "app/plan_days.h"
 #include "app/plan_options.h"
 #include "app/plan_page.h"
+#include "app/plan_search.h"
 #include "app/progress.h"
 #include "sim/core/text.h"
-#include "sim/core/thread_team.h"
 #include "sim/layouts/answer.h"
-#include "sim/layouts/rows.h"
 #include "sim/read/hardware.h"
 
 namespace pipesim {
@@ -65,32 +64,16 @@ std::string progress_text(const std::string& cluster, const PlanProgress& progre
                      progress.best ? ", best " + human(*progress.best) : "");
 }
 
-// The first few with contention. One more at a time than there are cores: before its ensemble of
-// runs each has one alone.
-void run_again(ClusterPlan& plan, size_t count, ProgressLine& line) {
-  auto& best = plan.result.best;
-  line.show(fmt::format("{}: {} again with contention", name_of(plan), count));
-  const int cores = available_threads();
-  ThreadTeam(std::min(static_cast<int>(count), cores + 1)).run(count, [&](size_t i) {
-    if (!interrupted()) best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
-  });
-}
-
 void search(const PlanCommand& command, const PlanAsked& asked, ClusterPlan& plan) {
-  PlanOptions options = asked_options(command, plan);
-  options.stop = interrupted;
   ProgressLine line;
   const std::string cluster = name_of(plan);
-  options.progress = [&](const PlanProgress& progress) {
-    line.tick([&] { return progress_text(cluster, progress); });
-  };
-  search_rows(plan, options);
-  auto& best = plan.result.best;
-  const size_t again = std::min(best.size(), static_cast<size_t>(command.contention));
-  if (again > 0) run_again(plan, again, line);
-  order_rows(best);
-  if (!best.empty() && !interrupted()) add_comparisons(command, asked, options, plan);
-  plan.result.stopped = plan.result.stopped || interrupted();
+  const PlanWatch watch{
+      interrupted,
+      [&](const PlanProgress& progress) {
+        line.tick([&] { return progress_text(cluster, progress); });
+      },
+      [&](size_t rows) { line.show(fmt::format("{}: {} again with contention", cluster, rows)); }};
+  search_plan(command, asked, watch, plan);
 }
 
 [[noreturn]] void nothing_fits(const std::vector<ClusterPlan>& plans, const Location& asked) {

@@ -13,18 +13,23 @@ constexpr int kRuns = 50;
 
 }  // namespace
 
-std::optional<double> days_with_failures(const ClusterPlan& plan, double tokens) {
+std::optional<double> goodput_of_first(const ClusterPlan& plan, double tokens,
+                                       const Reliability& reliability) {
   if (plan.result.best.empty()) return std::nullopt;
-  const Planned& first = plan.result.best.front();
+  const std::string first = plan_scenario(plan, plan.result.best.front());
   try {
-    const Answer made = answer(
-        prepare_first(read_scenario(YamlSource("the first row", plan_scenario(plan, first)))));
-    const Goodput goodput =
-        goodput_of(made.made, made.result, usual_reliability(), {.tokens = tokens, .runs = kRuns});
-    return budget_of(plan.question, first, tokens).days / goodput.goodput;
+    const Answer made = answer(prepare_first(read_scenario(YamlSource("the first row", first))));
+    return goodput_of(made.made, made.result, reliability, {.tokens = tokens, .runs = kRuns})
+        .goodput;
   } catch (const InfeasibleError&) {
     return std::nullopt;
   }
+}
+
+std::optional<double> days_with_failures(const ClusterPlan& plan, double tokens) {
+  const auto goodput = goodput_of_first(plan, tokens, usual_reliability());
+  if (!goodput) return std::nullopt;
+  return budget_of(plan.question, plan.result.best.front(), tokens).days / *goodput;
 }
 
 }  // namespace pipesim

@@ -4,12 +4,17 @@
 #include <optional>
 
 #include "sim/layouts/report.h"
+#include "sim/scenario/reliability.h"
 
 namespace pipesim {
 
+// Training over all time, when the plan's first row trains on `tokens`. Nothing where no row is
+// named, or where such a run would never end.
+std::optional<double> goodput_of_first(const ClusterPlan& plan, double tokens,
+                                       const Reliability& reliability);
+
 // Days of training on `tokens` with the plan's first row, checkpoints, failures and restarts
-// included, as `pipesim goodput` has them by its usual reliability. Nothing where no row is named,
-// or where such a run would never end.
+// included, as `pipesim goodput` has them by its usual reliability. Nothing as above.
 std::optional<double> days_with_failures(const ClusterPlan& plan, double tokens);
 
 }  // namespace pipesim

@@ -12,7 +12,7 @@
 namespace pipesim {
 namespace {
 
-void add_planned_row(HtmlReport& report, size_t number) {
+void add_run_of(HtmlReport& report, size_t number) {
   const PlanRow& row = report.plan_rows()[number];
   const std::string name = fmt::format("row {} of the plan", number + 1);
   const Answer made = answer(prepare_first(read_scenario(YamlSource(name, row.scenario))));
@@ -27,16 +27,19 @@ void add_planned_row(HtmlReport& report, size_t number) {
 
 }  // namespace
 
+void add_planned_row(HtmlReport& report, size_t row) {
+  try {
+    add_run_of(report, row);
+  } catch (const InputError& error) {
+    report.add_reason(row, error.what());
+  } catch (const InfeasibleError& error) {
+    report.add_reason(row, error.what());
+  }
+}
+
 void add_planned_rows(HtmlReport& report) {
   for (size_t row = 0; row < report.plan_rows().size(); ++row) {
-    if (!report.plan_rows()[row].drawn) continue;
-    try {
-      add_planned_row(report, row);
-    } catch (const InputError& error) {
-      report.add_reason(row, error.what());
-    } catch (const InfeasibleError& error) {
-      report.add_reason(row, error.what());
-    }
+    if (report.plan_rows()[row].drawn) add_planned_row(report, row);
   }
 }
 

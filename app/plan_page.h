@@ -8,9 +8,10 @@
 
 namespace pipesim {
 
-// Runs the scenarios of the rows that are drawn, and writes the configurations of what runs them.
-// A scenario that cannot be read here, as where a file that it names is missing, gives its reason
-// instead.
+// Runs the scenario of a row, and writes the configurations of what runs it. A scenario that cannot
+// be read here, as where a file that it names is missing, gives its reason instead.
+void add_planned_row(HtmlReport& report, size_t row);
+// The same, of all rows that are drawn.
 void add_planned_rows(HtmlReport& report);
 
 // The page of what `pipesim plan --json` writes for this command line.

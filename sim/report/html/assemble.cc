@@ -55,12 +55,19 @@ std::string assembled_page(const std::string& folder, const PageParts& parts,
   for (const std::string& name : parts.styles) styles += part(name);
   std::string scripts;
   for (const std::string& name : parts.scripts) scripts += part(name);
+  if (!parts.components.empty()) {
+    scripts += "function showReport(report) {\n";
+    for (const std::string& name : parts.components) scripts += part(name);
+    scripts += "}\n";
+  }
   const std::string object =
       data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   Marks marks{{"title", xml_escaped(title)},
               {"style", styles},
               {"data", without_markup(object)},
-              {"script", scripts}};
+              {"script", scripts},
+              {"ask", parts.ask.empty() ? "" : part(parts.ask)},
+              {"connect", parts.ask.empty() ? "'none'" : "'self'"}};
   const std::string text = part(parts.page);
   for (const char* element : {"style", "script"}) {
     const std::string begin = fmt::format("<{}>", element);

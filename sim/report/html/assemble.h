@@ -2,7 +2,8 @@
 //
 // The template has the marks {{title}}, {{style}}, {{data}} and {{script}}, and {{style-hash}} and
 // {{script-hash}} in its content policy: the browser runs and applies what has these hashes, and
-// nothing else. The title and the object are data to the page, never markup.
+// nothing else. The title and the object are data to the page, never markup. A template of live
+// pages has {{ask}} and {{connect}} besides.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,6 +19,10 @@ struct PageParts {
   std::string page;
   std::vector<std::string> styles;
   std::vector<std::string> scripts;  // each uses what stands before it
+  // A live page asks the server that it comes from: the markup that it asks with, and the scripts
+  // that become the body of its function showReport(report).
+  std::string ask = {};
+  std::vector<std::string> components = {};
 };
 
 // InputError at `asked` when a part cannot be read.

@@ -19,12 +19,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+const std::vector<std::string> kComponents{
+    "data.js",     "plot.js",   "filter.js", "cards.js", "detail.js",     "pareto.js",
+    "axes.js",     "heat.js",   "table.js",  "side.js",  "difference.js", "what_if.js",
+    "timeline.js", "memory.js", "bubble.js", "main.js"};
+
 PageParts parts_of_report() {
+  PageParts parts{"page.html", {"page.css"}, {"format.js", "report.js"}};
+  parts.scripts.insert(parts.scripts.end(), kComponents.begin(), kComponents.end());
+  return parts;
+}
+
+PageParts parts_of_live_page() {
   return {"page.html",
-          {"page.css"},
-          {"format.js", "data.js", "plot.js", "filter.js", "cards.js", "detail.js", "pareto.js",
-           "axes.js", "heat.js", "table.js", "difference.js", "what_if.js", "timeline.js",
-           "memory.js", "bubble.js", "main.js"}};
+          {"page.css", "live/live.css"},
+          {"format.js", "live/ask.js", "live/live.js"},
+          "live/ask.html",
+          kComponents};
 }
 
 // Numbers by name, as idle time by cause.
@@ -160,6 +171,8 @@ void HtmlReport::add_reason(size_t row, const std::string& reason) {
 
 void HtmlReport::add_sweep(const SweepFolder& sweep) { data_->page["sweep"] = sweep_json(sweep); }
 
+const Json& HtmlReport::data() const { return data_->page; }
+
 std::string HtmlReport::page(const std::string& folder, const Location& asked) const {
   const Json& runs = data_->page["runs"];
   std::string title = fmt::format("{} inputs", runs.size());
@@ -167,6 +180,10 @@ std::string HtmlReport::page(const std::string& folder, const Location& asked) c
   if (has_plan()) title = "Plan";
   if (data_->page["sweep"].is_object()) title = data_->page["sweep"]["folder"].get<std::string>();
   return assembled_page(folder, parts_of_report(), title, data_->page, asked);
+}
+
+std::string live_page(const std::string& folder, const Json& choices, const Location& asked) {
+  return assembled_page(folder, parts_of_live_page(), "Plan", choices, asked);
 }
 
 }  // namespace pipesim

@@ -52,6 +52,8 @@ class HtmlReport {
   void add_reason(size_t row, const std::string& reason);
   void set_plan_command(const std::vector<std::string>& words);
 
+  // The object that the page's scripts read.
+  [[nodiscard]] const nlohmann::ordered_json& data() const;
   // `folder` has the page's parts; InputError at `asked` when one cannot be read.
   [[nodiscard]] std::string page(const std::string& folder, const Location& asked) const;
 
@@ -61,5 +63,10 @@ class HtmlReport {
   struct Data;
   std::unique_ptr<Data> data_;
 };
+
+// The page of `pipesim serve`, which asks for plans and shows each as a report. `choices` are what
+// its form offers; `folder` and errors as of HtmlReport::page.
+std::string live_page(const std::string& folder, const nlohmann::ordered_json& choices,
+                      const Location& asked);
 
 }  // namespace pipesim

@@ -108,7 +108,7 @@ class Bubble {
 const ofDevicesName = rows => rows ? 'result' : 'device';
 
 function startBubble() {
-  if (report.sweep || !results.some(({result}) => result.devices?.length > 0)) {
+  if (report.sweep || !(report.run || results.some(({result}) => result.devices?.length > 0))) {
     byId('bubble-part').hidden = true;
     return;
   }

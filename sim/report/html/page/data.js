@@ -4,12 +4,33 @@
 // --json`. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}. report.metrics: the table
 // of metrics: {name, label, unit, better, band, of_all_gpus}. report.plan: {file, command, document, rows}, a document
 // being that of `pipesim plan --json`, and each row {timeline, devices, configurations, reason} as far as it was run
-// again.
-
-const report = JSON.parse(byId('data').textContent);
+// again. report.run, of a live page alone: promises these of a row.
 
 const kByName = new Map(report.metrics.map(each => [each.name, each]));
 const metricNamed = name => kByName.get(name);
+
+// How values of a metric's unit are shown (sim/report/metrics/table.h).
+const kKinds = {s: 'seconds', B: 'bytes', share: 'share', '1/s': 'rate', 'TFLOP/s': 'rate', flag: 'flag', days: 'rate',
+  'GPU-hours': 'rate', money: 'rate'};
+const kindOf = name => kKinds[metricNamed(name)?.unit] ?? (name === 'tied_with_first' ? 'flag' : 'number');
+
+// Labels of columns that are no metrics.
+const kLabels = {
+  tensor_model_parallel_size: 'tp', context_parallel_size: 'cp', expert_model_parallel_size: 'ep',
+  expert_tensor_parallel_size: 'etp', pipeline_model_parallel_size: 'pp', virtual_pipeline_model_parallel_size: 'vpp',
+  data_parallel_size: 'dp', micro_batch_size: 'mbs', tied_with_first: 'tied',
+};
+
+// The label of a swept key is its last word; the hint has the whole name. `sweep.offload` is the file's value,
+// `offload` the point's.
+function labelOf(name) {
+  if (name.startsWith('sweep.')) return `${name.slice('sweep.'.length)}, asked`;
+  if (name.includes('.')) return name.slice(name.lastIndexOf('.') + 1);
+  return metricNamed(name)?.label ?? kLabels[name] ?? name.replaceAll('_', ' ');
+}
+
+// 1: more is better, -1: less is better, 0: neither.
+const betterOf = name => metricNamed(name)?.better ?? 0;
 
 // {name, label, kind, better, text, values}, a value per row.
 function column(name, values) {
@@ -207,7 +228,7 @@ function firstRow() {
 const state = {
   row: firstRow(),
   shown: Array.from({length: rowCount}, (_, row) => row),
-  listeners: {row: [], shown: [], theme: []},
+  listeners: {row: [], shown: [], theme: [], compared: []},
   on(what, listener) { this.listeners[what].push(listener); },
   tell(what) { for (const listener of this.listeners[what]) listener(); },
   open(row) {

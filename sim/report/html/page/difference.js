@@ -37,9 +37,18 @@ class Difference {
     }
     this.plot = new Plot(byId('difference'), 200, (...to) => this.draw(...to));
     this.plot.canvas.setAttribute('role', 'img');
+    this.sides = [new Side('from'), new Side('to')];
     this.listen();
     state.on('row', () => this.open());
     this.open();
+  }
+
+  // The two rows, as far as they have been run.
+  showSides() {
+    const rows = [Number(this.from.value), Number(this.to.value)];
+    this.sides.forEach((side, i) => side.open(rows[i]));
+    const most = Math.max(...this.sides.map(side => side.seconds));
+    for (const side of this.sides) side.show(most);
   }
 
   // The open row, against the baseline of its plan.
@@ -65,6 +74,8 @@ class Difference {
     this.plot.setHeight((this.found.parts.length + 2) * 26 + kAxis);
     this.fillTable();
     this.plot.draw();
+    this.showSides();
+    state.tell('compared');
   }
 
   fillTable() {

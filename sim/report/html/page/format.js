@@ -45,11 +45,6 @@ function withUnit(value, units, digits = 5) {
 const seconds = (value, digits) => withUnit(value, kTimeUnits, digits);
 const bytes = (value, digits = 4) => withUnit(value, kByteUnits, digits);
 
-// How values of a metric's unit are shown (sim/report/metrics/table.h).
-const kKinds = {s: 'seconds', B: 'bytes', share: 'share', '1/s': 'rate', 'TFLOP/s': 'rate', flag: 'flag', days: 'rate',
-  'GPU-hours': 'rate', money: 'rate'};
-const kindOf = name => kKinds[metricNamed(name)?.unit] ?? (name === 'tied_with_first' ? 'flag' : 'number');
-
 function show(value, kind) {
   if (value === null || value === undefined) return '-';
   if (typeof value !== 'number') return String(value);
@@ -71,24 +66,6 @@ function showSure(value, kind, digits) {
   const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(shown))));
   return fixed(shown, decimals) + (kind === 'share' ? '%' : '');
 }
-
-// Labels of columns that are no metrics.
-const kLabels = {
-  tensor_model_parallel_size: 'tp', context_parallel_size: 'cp', expert_model_parallel_size: 'ep',
-  expert_tensor_parallel_size: 'etp', pipeline_model_parallel_size: 'pp', virtual_pipeline_model_parallel_size: 'vpp',
-  data_parallel_size: 'dp', micro_batch_size: 'mbs', tied_with_first: 'tied',
-};
-
-// The label of a swept key is its last word; the hint has the whole name. `sweep.offload` is the file's value,
-// `offload` the point's.
-function labelOf(name) {
-  if (name.startsWith('sweep.')) return `${name.slice('sweep.'.length)}, asked`;
-  if (name.includes('.')) return name.slice(name.lastIndexOf('.') + 1);
-  return metricNamed(name)?.label ?? kLabels[name] ?? name.replaceAll('_', ' ');
-}
-
-// 1: more is better, -1: less is better, 0: neither.
-const betterOf = name => metricNamed(name)?.better ?? 0;
 
 const counted = (count, thing) => `${count.toLocaleString('en-US')} ${thing}${count === 1 ? '' : 's'}`;
 

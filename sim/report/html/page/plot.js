@@ -18,7 +18,8 @@ function startTheme() {
     state.tell('theme');
   };
   button.addEventListener('click', () => apply(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
-  apply(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+  // A live page keeps the theme from one report to the next.
+  apply(document.documentElement.dataset.theme ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'));
 }
 
 // Above passes: boxes under those of the critical path, and lines from one to the next.

@@ -72,6 +72,7 @@ class Timeline {
   note(timeline, data) {
     const number = count => count.toLocaleString('en-US');
     if (!data) {
+      if (report.run) return report.plan.rows[state.row].reason ?? 'this row is being run';
       return timeline?.left_out === undefined ? 'a document of results has no timeline: report its scenario instead'
         : `left out: ${number(timeline.left_out)} passes are too many for one page; 'pipesim run --trace' is for them`;
     }

@@ -1,0 +1,37 @@
+#include "app/plan_search.h"
+
+#include <algorithm>
+
+#include "sim/core/thread_team.h"
+#include "sim/layouts/rows.h"
+
+namespace pipesim {
+namespace {
+
+// One row more at a time than there are cores: before its ensemble of runs each has one alone.
+void run_again(ClusterPlan& plan, size_t count, const PlanWatch& watch) {
+  auto& best = plan.result.best;
+  watch.again(count);
+  const int cores = available_threads();
+  ThreadTeam(std::min(static_cast<int>(count), cores + 1)).run(count, [&](size_t i) {
+    if (!watch.stop()) best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
+  });
+}
+
+}  // namespace
+
+void search_plan(const PlanCommand& command, const PlanAsked& asked, const PlanWatch& watch,
+                 ClusterPlan& plan) {
+  PlanOptions options = asked_options(command, plan);
+  options.stop = watch.stop;
+  options.progress = watch.progress;
+  search_rows(plan, options);
+  auto& best = plan.result.best;
+  const size_t again = std::min(best.size(), static_cast<size_t>(command.contention));
+  if (again > 0) run_again(plan, again, watch);
+  order_rows(best);
+  if (!best.empty() && !watch.stop()) add_comparisons(command, asked, options, plan);
+  plan.result.stopped = plan.result.stopped || watch.stop();
+}
+
+}  // namespace pipesim

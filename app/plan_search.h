@@ -1,0 +1,22 @@
+// The search of a plan's layouts, for commands that show what it finds.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "app/plan_options.h"
+
+namespace pipesim {
+
+struct PlanWatch {
+  std::function<bool()> stop;  // asked now and then, by any thread; true ends the search
+  std::function<void(const PlanProgress&)> progress;
+  std::function<void(std::size_t rows)> again;  // before so many rows are run with contention
+};
+
+// Searches a plan that `asked` holds: names its rows, runs the first with contention, orders them
+// and adds what the command compares them with. A search that is stopped leaves what it has.
+void search_plan(const PlanCommand& command, const PlanAsked& asked, const PlanWatch& watch,
+                 ClusterPlan& plan);
+
+}  // namespace pipesim

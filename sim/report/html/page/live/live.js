@@ -1,0 +1,109 @@
+// A live page: asks as one types, shows each answer as the page of a plan, and runs the rows that are opened.
+
+// The header and the body of a report before anything is shown in them.
+const kFresh = [...document.querySelectorAll('header, main')].map(node => node.cloneNode(true));
+const kPause = 250;  // milliseconds without a change, after which the form is asked
+
+function fresh() {
+  for (const node of kFresh) document.querySelector(node.localName).replaceWith(node.cloneNode(true));
+}
+
+function say(text, wrong = false) {
+  byId('ask-status').textContent = text;
+  byId('ask-status').className = wrong ? 'wrong' : 'quiet';
+}
+
+function progressText({points, decided, best, again}) {
+  if (again) return `${counted(again, 'row')} again, with contention`;
+  const number = count => count.toLocaleString('en-US');
+  return `${number(decided)} of ${number(points)} layouts decided${best ? `, best ${seconds(best, 3)}` : ''}`;
+}
+
+async function post(place, value, signal) {
+  const response = await fetch(place, {method: 'POST', body: JSON.stringify(value), signal});
+  if (!response.ok) throw new Error((await response.json()).error);
+  return response;
+}
+
+async function* linesOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ''; ;) {
+    const {value, done} = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split('\n');
+    rest = lines.pop();
+    for (const line of lines) yield JSON.parse(line);
+  }
+}
+
+function showAnswerOf({number, report}) {
+  report.run = async row => (await post('api/run', {answer: number, row})).json();
+  fresh();
+  document.body.classList.remove('empty');
+  showReport(report);
+}
+
+function showFailures({goodput, per_1000_node_days: rate}) {
+  byId('ask-failures').hidden = false;
+  byId('ask-failures').textContent = goodput === null ? 'With so many failures no run would end.'
+    : `The fastest row trains for ${fixed(100 * goodput, 1)}% of the time: checkpoints, failures (${significant(rate, 3)} ` +
+      'of 1,000 nodes a day) and restarts take the rest.';
+}
+
+class Asker {
+  constructor() {
+    this.running = null;  // aborts the question that is being answered
+    this.timer = 0;
+    this.form = new Form(() => this.later());
+    byId('ask-stop').addEventListener('click', () => this.stop());
+    this.ask();
+  }
+
+  later() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(), kPause);
+  }
+
+  stop() {
+    this.running?.abort();
+    this.end('stopped');
+  }
+
+  end(text, wrong) {
+    this.running = null;
+    byId('ask-stop').hidden = true;
+    document.body.classList.remove('waiting');
+    say(text, wrong);
+  }
+
+  async ask() {
+    this.running?.abort();
+    const mine = this.running = new AbortController();
+    byId('ask-stop').hidden = false;
+    document.body.classList.add('waiting');
+    say('searching');
+    try {
+      const begin = performance.now();
+      for await (const line of linesOf(await post('api/plan', this.form.question(), mine.signal))) {
+        if (mine !== this.running) return;
+        this.take(line);
+      }
+      if (mine === this.running) this.end(`answered in ${seconds((performance.now() - begin) / 1000, 2)}`);
+    } catch (error) {
+      if (mine === this.running) this.end(error.message, true);
+    }
+  }
+
+  take({progress, answer, failures, error, stopped}) {
+    if (progress) say(progressText(progress));
+    if (answer) showAnswerOf(answer);
+    if (answer) document.body.classList.remove('waiting');
+    if (failures) showFailures(failures);
+    if (error) throw new Error(error);
+    if (stopped) throw new Error('ended by a question from another page');
+  }
+}
+
+document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+document.body.classList.add('empty');
+new Asker();
