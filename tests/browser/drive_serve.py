@@ -32,6 +32,8 @@ def answers_as_one_types(page, address):
     page.wait("byId('answer').textContent.startsWith('16 A100') && " + ANSWERED)
     expect("gpus=16" in page.run("location.hash"), "the question in the address")
     expect("the time" in text(page, "ask-failures"), text(page, "ask-failures"))
+    page.type("model", "zb-1")
+    page.wait("byId('ask-status').textContent === \"2 models with 'zb-1' in the name\"")
     page.type("model", "zb-1.6b")
     page.wait("byId('ask-status').className === 'wrong'")
     expect("did you mean 'zb-1.5b'?" in text(page, "ask-status"), text(page, "ask-status"))

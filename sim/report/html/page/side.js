@@ -62,12 +62,17 @@ class Side {
     const y = size => top + kSideMemory * (1 - size / this.limit / 1.05);
     context.fillStyle = kCategories[0][1];
     context.fillRect(0, y(held), kWhole * this.scale, y(0) - y(held));
-    context.fillStyle = kActivations;
     const begin = memory.first[this.fullest], end = memory.first[this.fullest + 1];
+    const x = i => (i < end ? memory.at[i] : kWhole) * this.scale;
+    context.beginPath();
+    context.moveTo(0, y(held));
     for (let i = begin; i < end; ++i) {
-      const until = i + 1 < end ? memory.at[i + 1] : kWhole;
-      context.fillRect(memory.at[i] * this.scale, y(held + memory.bytes[i]), (until - memory.at[i]) * this.scale, y(held) - y(held + memory.bytes[i]));
+      context.lineTo(x(i), y(held + memory.bytes[i]));
+      context.lineTo(x(i + 1), y(held + memory.bytes[i]));
     }
+    context.lineTo(x(end), y(held));
+    context.fillStyle = kActivations;
+    context.fill();
     context.fillStyle = colours.critical;
     context.fillRect(0, y(this.limit), width, 1);
   }

@@ -12,7 +12,7 @@ const kStep = 0.25;
 const kSliderTexts = {
   bandwidth: factor => `${significant(factor * (chosenOf('cluster')?.bandwidth ?? 0) / 1e9, 3)} GB/s`,
   memory: factor => bytes(factor * (chosenOf('cluster')?.memory ?? 0), 3),
-  vocabulary: factor => significant(Math.round(factor * (chosenOf('model')?.vocabulary ?? 0)), 6),
+  vocabulary: factor => chosenOf('model') ? significant(Math.round(factor * chosenOf('model').vocabulary), 6) : '-',
   failures: factor => `${significant(factor * choices.failures.first, 3)} a day`,
 };
 const kSliderNames = {bandwidth: 'Network bandwidth', memory: 'Memory of a GPU', vocabulary: 'Vocabulary',
@@ -76,6 +76,13 @@ class Form {
       field(key).setAttribute('aria-invalid', String(!(count >= least && count <= most)));
     }
     field('model').setAttribute('aria-invalid', String(!chosenOf('model')));
+  }
+
+  // A model's name that is being typed is no question yet.
+  unfinished() {
+    const text = field('model').value.trim();
+    const matching = chosenOf('model') ? [] : choices.models.filter(({name}) => name.includes(text));
+    return matching.length > 0 ? `${counted(matching.length, 'model')} with '${text}' in the name` : '';
   }
 
   // Kept in the address, so that a reload asks it again.

@@ -78,6 +78,8 @@ class Asker {
 
   async ask() {
     this.running?.abort();
+    const unfinished = this.form.unfinished();
+    if (unfinished) return this.end(unfinished);
     const mine = this.running = new AbortController();
     byId('ask-stop').hidden = false;
     document.body.classList.add('waiting');
