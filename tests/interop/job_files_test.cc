@@ -265,6 +265,9 @@ TEST(DeepspeedImport, ReadsZerosStages) {
   const Draft disk = draft_of("\"stage\": 2, \"offload_optimizer\": {\"device\": \"nvme\"}", "");
   EXPECT_EQ(disk.not_modelled,
             std::vector<std::string>{"zero_optimization.offload_optimizer.device nvme"});
+  const Draft bits = draft_of("\"stage\": 1", ", \"optimizer\": {\"type\": \"OneBitAdam\"}");
+  ASSERT_EQ(bits.stops.size(), 1U);
+  EXPECT_EQ(bits.stops[0].first, "optimizer.type");
 }
 
 }  // namespace

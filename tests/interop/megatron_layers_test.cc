@@ -100,6 +100,16 @@ TEST(MegatronLayers, ReadsMindSpeedsNames) {
 
 TEST(MegatronLayers, StopsAtAModelOfBothDirections) {
   EXPECT_EQ(stop_of("--bert-no-binary-head"), "bert_no_binary_head");
+  EXPECT_EQ(stop_of("--tokenizer-type BertWordPieceCase"), "tokenizer_type");
+  EXPECT_EQ(stop_of("--tokenizer-type Llama3Tokenizer --model-provider gpt"), "");
+  EXPECT_EQ(stop_of("--model-provider llava_vlm"), "model_provider");
+}
+
+TEST(MegatronOptimizers, HaveAdamsStatesOrStop) {
+  EXPECT_EQ(stop_of("--optimizer adam"), "");
+  EXPECT_EQ(stop_of("--optimizer hybridadam"), "");
+  EXPECT_EQ(stop_of("--optimizer muon"), "optimizer");
+  EXPECT_EQ(stop_of("--optimizer sgd"), "optimizer");
 }
 
 TEST(MegatronLayers, ReadsSharedExpertsOfAnySize) {

@@ -161,6 +161,7 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
         "that is not modelled");
   }
   put_zero(ranks, zero, settings, draft);
+  stop_at_optimizer("optimizer.type", settings.text({"optimizer.type"}).value_or("Adam"), draft);
   put_offload(settings, draft);
   const auto interval = settings.number({"pipeline.activation_checkpoint_interval"}).value_or(0);
   if (interval > 0) draft.recompute = "full";

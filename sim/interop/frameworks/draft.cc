@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <span>
@@ -169,6 +170,19 @@ std::vector<std::string> stop_lines(const Draft& draft) {
 void not_understood(Draft& draft, std::string name, std::string words) {
   draft.unknown.push_back(words);
   draft.stops.emplace_back(std::move(name), std::move(words));
+}
+
+void stop_at_optimizer(const char* setting, const std::string& named, Draft& draft) {
+  std::string name = named;
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
+  const bool two_moments = has("adam") || has("lamb");
+  const bool compressed = has("onebit") || has("zeroone");
+  if (two_moments && !compressed) return;
+  not_understood(
+      draft, setting,
+      fmt::format("{} {}: its states and exchange count as Adam's here", setting, named));
 }
 
 std::string scenario_of(const Draft& draft) {

@@ -43,6 +43,9 @@ void put_flag(Section& section, std::string_view key, bool value);
 // How data ranks divide parameters' state, as keys of the section memory.
 void put_sharding(Section& memory, const ParameterState& state);
 
+// Stops at an optimizer `named` by `setting` whose states or exchange are not Adam's.
+void stop_at_optimizer(const char* setting, const std::string& named, Draft& draft);
+
 // A value that is not known of a setting that is: `words` say both.
 void not_understood(Draft& draft, std::string name, std::string words);
 

@@ -283,6 +283,13 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
     put_flag(memory, "bias_swiglu_fusion", false);
   }
   stop_at_adapters(settings, draft);
+  stop_at_optimizer("optimizer", settings.text({"optimizer"}).value_or("adam"), draft);
+  // Encoders alone have its vocabulary: BERT, and T5 beside a decoder.
+  if (const auto tokenizer = settings.text({"tokenizer_type"}).value_or("");
+      tokenizer.starts_with("Bert")) {
+    not_understood(draft, "tokenizer_type",
+                   fmt::format("tokenizer_type {}, of models with an encoder", tokenizer));
+  }
   put_kept_activations(settings, draft);
 }
 
