@@ -45,6 +45,21 @@ TEST(Layouts, RegretIsTheMeasuredTimeOfOurFavouriteOverTheBest) {
   EXPECT_EQ(families[0].failed_said_to_fit, 1);
 }
 
+MeasuredLayout of_sizes(const std::string& sizes, double measured) {
+  MeasuredLayout each = layout(measured, 1);
+  each.sizes = sizes;
+  return each;
+}
+
+TEST(Layouts, TwinsSayHowWellAMeasuredOrderRepeats) {
+  const auto families = families_of({of_sizes("tp 1", 1), of_sizes("tp 1", 1.1),
+                                     of_sizes("tp 2", 2), of_sizes("tp 2", 4), of_sizes("tp 4", 3),
+                                     of_sizes("tp 4", 3.5), of_sizes("tp 8", 9)});
+  ASSERT_EQ(families.size(), 1);
+  EXPECT_EQ(families[0].twins, 3);
+  EXPECT_DOUBLE_EQ(families[0].twins_tau, 1.0 / 3);
+}
+
 TEST(Layouts, AFamilyHasThreeDifferentLayoutsThatRan) {
   EXPECT_TRUE(
       families_of({layout(1, 1), layout(2, 2), layout(2, 2), failed(MemoryFit::kYes)}).empty());

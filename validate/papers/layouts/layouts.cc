@@ -21,15 +21,14 @@ runs::Rules project_rules(const Location& asked) {
   return runs::read_rules(YamlSource::from_file(data_folder("papers") + "/runs/rules.yaml", asked));
 }
 
-// "tp 2 pp 4 dp 16 mbs 1 zero 1": sizes above 1, and those that every layout has.
-std::string words_of(const runs::Row& row) {
+// "tp 2 pp 4 dp 16 mbs 1": sizes above 1, and those that every layout has.
+std::string sizes_of(const runs::Row& row) {
   std::string words;
   for (const char* key : {"tp", "cp", "ep", "pp", "vpp", "dp", "mbs"}) {
     const auto size = row.size(key);
     const bool always = std::string(key) != "cp" && std::string(key) != "ep";
     if (size && (*size > 1 || always)) words += fmt::format("{} {} ", key, *size);
   }
-  if (const auto zero = row.number("zero_stage")) words += fmt::format("zero {:g} ", *zero);
   if (!words.empty()) words.pop_back();
   return words;
 }
@@ -49,7 +48,9 @@ MeasuredLayout simulated_layout(const runs::Row& row, const runs::Rules& rules, 
   const runs::Asked asked = scenario_of(row, rules);
   MeasuredLayout layout;
   layout.id = row.id();
-  layout.words = words_of(row);
+  layout.sizes = sizes_of(row);
+  const auto zero = row.number("zero_stage");
+  layout.words = layout.sizes + (zero ? fmt::format(" zero {:g}", *zero) : "");
   if (ran) layout.measured = row.number("step_s");
   layout.reason = asked.missing;
   layout.scenario = asked.scenario;
@@ -134,6 +135,22 @@ double regret_of(const LayoutFamily& family, size_t first) {
   return chosen / best - 1;
 }
 
+// Each layout beside the one before it of the same sizes.
+void compare_twins(LayoutFamily& family) {
+  std::map<std::string, double> alone;
+  std::vector<double> first;
+  std::vector<double> second;
+  for (const MeasuredLayout& layout : family.layouts) {
+    const auto [twin, added] = alone.emplace(layout.sizes, *layout.measured);
+    if (added) continue;
+    first.push_back(twin->second);
+    second.push_back(*layout.measured);
+    alone.erase(twin);
+  }
+  family.twins = static_cast<int>(first.size());
+  family.twins_tau = kendall_tau(first, second);
+}
+
 void decide(LayoutFamily& family) {
   std::vector<double> measured;
   std::vector<double> simulated;
@@ -146,6 +163,7 @@ void decide(LayoutFamily& family) {
   family.regret_of_three = regret_of(family, 3);
   family.failed_said_to_fit =
       static_cast<int>(std::ranges::count(family.failed, MemoryFit::kYes, &MeasuredLayout::fits));
+  compare_twins(family);
 }
 
 size_t different_layouts(const LayoutFamily& family) {

@@ -19,6 +19,7 @@ namespace pipesim {
 struct MeasuredLayout {
   std::string id;
   std::string words;               // "tp 2 pp 4 dp 16 mbs 1 zero 1"
+  std::string sizes;               // of that, without the ZeRO stage
   std::optional<double> measured;  // seconds of a step; none: it failed
   std::optional<double> simulated;
   MemoryFit fits = MemoryFit::kNo;  // its simulated peak into the GPU's memory
@@ -41,6 +42,10 @@ struct LayoutFamily {
   double regret = 0;           // measured seconds of our favourite over the best's, less 1
   double regret_of_three = 0;  // of the best of our first three
   int failed_said_to_fit = 0;
+  // Pairs of measured layouts that differ in their ZeRO stage alone, and tau-b of their seconds:
+  // how well a measured order repeats, which no simulated one can be expected to exceed.
+  int twins = 0;
+  double twins_tau = 0;
 };
 
 // Kendall's tau-b in [-1, 1]; 0 where either order has no two that differ. Requires equal lengths.
@@ -63,7 +68,7 @@ std::string layouts_text(const std::vector<LayoutFamily>& families);
 // Every layout on its own line, by simulated seconds.
 std::string layouts_rows(const std::vector<LayoutFamily>& families);
 // A list of {model, gpus, layouts, tau, regret, regret_of_three, failed_said_to_fit, gpu, failed,
-// not_modelled}.
+// not_modelled, twins, twins_tau}.
 std::string layouts_json(const std::vector<LayoutFamily>& families);
 // SVG: tau and regret of every family on a line of its own.
 std::string layouts_drawing(const std::vector<LayoutFamily>& families);

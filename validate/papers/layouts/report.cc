@@ -11,7 +11,8 @@
 namespace pipesim {
 namespace {
 
-constexpr int kMany = 128;  // GPUs from which on regret is summed up apart
+constexpr int kMany = 128;     // GPUs from which on regret is summed up apart
+constexpr int kFewTwins = 10;  // fewer say nothing about how a measured order repeats
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
@@ -34,6 +35,16 @@ std::string summary(const std::string& name, std::vector<const LayoutFamily*> of
   return fmt::format(
       "{}: {} families, tau {:.2f}, regret {} in the mean, {} median, at most 5% in {}\n", name,
       of.size(), tau, percent(regret), percent(median), near);
+}
+
+std::string said_to_fit(const LayoutFamily& family) {
+  if (family.failed.empty()) return "-";
+  return fmt::format("{} of {}", family.failed_said_to_fit, family.failed.size());
+}
+
+std::string tau_of_twins(const LayoutFamily& family) {
+  if (family.twins < kFewTwins) return "-";
+  return fmt::format("{:.2f} ({})", family.twins_tau, family.twins);
 }
 
 // Pixels. Regret beyond kMost stands at the edge.
@@ -67,17 +78,16 @@ std::string family_line(const LayoutFamily& family, double y) {
 }  // namespace
 
 std::string layouts_text(const std::vector<LayoutFamily>& families) {
-  std::vector<Row> rows{{"model", "GPU", "GPUs", "layouts", "tau", "regret", "best of three",
-                         "failed", "said to fit"}};
+  std::vector<Row> rows{{"model", "GPU", "GPUs", "layouts", "tau", "regret", "best of 3",
+                         "failed, fit", "tau of twins"}};
   std::vector<const LayoutFamily*> all;
   std::vector<const LayoutFamily*> many;
   int unknown = 0;
   for (const LayoutFamily& family : families) {
     rows.push_back({family.model, family.gpu, fmt::format("{}", family.gpus),
                     fmt::format("{}", family.layouts.size()), fmt::format("{:.2f}", family.tau),
-                    percent(family.regret), percent(family.regret_of_three),
-                    fmt::format("{}", family.failed.size()),
-                    fmt::format("{}", family.failed_said_to_fit)});
+                    percent(family.regret), percent(family.regret_of_three), said_to_fit(family),
+                    tau_of_twins(family)});
     all.push_back(&family);
     if (family.gpus >= kMany) many.push_back(&family);
     unknown += static_cast<int>(family.not_modelled.size());
@@ -124,7 +134,9 @@ std::string layouts_json(const std::vector<LayoutFamily>& families) {
                     {"failed_said_to_fit", family.failed_said_to_fit},
                     {"gpu", family.gpu},
                     {"failed", family.failed.size()},
-                    {"not_modelled", family.not_modelled.size()}});
+                    {"not_modelled", family.not_modelled.size()},
+                    {"twins", family.twins},
+                    {"twins_tau", family.twins_tau}});
   }
   return json.dump(1) + "\n";
 }
