@@ -85,10 +85,10 @@ void search(const PlanCommand& command, const PlanAsked& asked, ClusterPlan& pla
   throw InfeasibleError(text);
 }
 
-const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
-  return *std::ranges::min_element(plans, {}, [](const ClusterPlan& plan) {
-    return plan.result.best.empty() ? Seconds(1e300) : plan.result.best.front().expected();
-  });
+// The plan with the fastest layout; the first where none has one.
+const ClusterPlan& best_of(const std::vector<ClusterPlan>& plans) {
+  const ClusterPlan* fastest = fastest_plan(plans);
+  return fastest != nullptr ? *fastest : plans.front();
 }
 
 // For each framework, the fastest layout that it runs, from the plan with the fastest of all.
@@ -174,7 +174,7 @@ int run(const PlanCommand& command, const CommandLine& line) {
                  "contention\n";
   }
   search_all(command, asked);
-  const ClusterPlan& best = fastest(asked.plans);
+  const ClusterPlan& best = best_of(asked.plans);
   const bool found = !best.result.best.empty();
   if (!found && !interrupted()) nothing_fits(asked.plans, line.where(command.clusters.front()));
   std::vector<Output> files = outputs_of(command, asked, best, line);

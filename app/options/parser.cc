@@ -8,6 +8,8 @@
 #include <sstream>
 #include <utility>
 
+#include "sim/core/wrapped.h"
+
 namespace pipesim {
 namespace {
 
@@ -27,7 +29,8 @@ class Help : public CLI::Formatter {
  public:
   Help() { column_width(kNames); }
   std::string make_option_desc(const CLI::Option* option) const override {
-    return wrapped(Formatter::make_option_desc(option));
+    // CLI11 indents the lines behind the first.
+    return wrapped(Formatter::make_option_desc(option), kColumns - kNames);
   }
   std::string make_subcommand(const CLI::App* command) const override {
     return fmt::format("  {:<{}}{}\n", command->get_name(), kCommands, command->get_description());
@@ -37,20 +40,6 @@ class Help : public CLI::Formatter {
   static constexpr size_t kColumns = 100;
   static constexpr size_t kNames = 30;
   static constexpr size_t kCommands = 13;
-
-  // CLI11 indents the lines behind the first.
-  static std::string wrapped(const std::string& text) {
-    std::istringstream words(text);
-    std::string lines;
-    size_t column = 0;
-    for (std::string word; words >> word;) {
-      const bool fits = column + 1 + word.size() <= kColumns - kNames;
-      if (column > 0) lines += fits ? ' ' : '\n';
-      column = column > 0 && fits ? column + 1 + word.size() : word.size();
-      lines += word;
-    }
-    return lines;
-  }
 };
 
 // An option that an earlier release had.

@@ -9,22 +9,13 @@
 #include <vector>
 
 #include "sim/core/text.h"
+#include "sim/core/wrapped.h"
 #include "sim/layouts/switches.h"
 #include "sim/layouts/words.h"
 #include "sim/report/text/band.h"
 
 namespace pipesim {
 namespace {
-
-const ClusterPlan* fastest(std::span<const ClusterPlan> plans) {
-  const ClusterPlan* best = nullptr;
-  for (const ClusterPlan& plan : plans) {
-    if (plan.result.best.empty()) continue;
-    const Seconds seconds = plan.result.best.front().expected();
-    if (best == nullptr || seconds < best->result.best.front().expected()) best = &plan;
-  }
-  return best;
-}
 
 // "154 days (141 to 170)": with the ends of its band, in digits that it leaves sure.
 std::string with_band(const std::optional<Band>& band, double value, std::string_view unit) {
@@ -74,7 +65,8 @@ std::vector<Line> lines_of(std::span<const ClusterPlan> plans) {
       lines.push_back({&plan, &planned, fmt::format("{}", ++number), planned.idea});
     }
     if (plan.baseline && !plan.result.best.empty()) {
-      lines.push_back({&plan, &plan.baseline->planned, "0", "baseline"});
+      lines.push_back({&plan, &plan.baseline->planned, "0",
+                       plan.baseline->run.empty() ? "baseline" : "published recipe"});
     }
   }
   return lines;
@@ -317,8 +309,18 @@ std::string precision_text(const PlanQuestion& question) {
 
 }  // namespace
 
+const ClusterPlan* fastest_plan(std::span<const ClusterPlan> plans) {
+  const ClusterPlan* best = nullptr;
+  for (const ClusterPlan& plan : plans) {
+    if (plan.result.best.empty()) continue;
+    const Seconds seconds = plan.result.best.front().expected();
+    if (best == nullptr || seconds < best->result.best.front().expected()) best = &plan;
+  }
+  return best;
+}
+
 std::string answer_sentence(std::span<const ClusterPlan> plans, std::optional<double> tokens) {
-  const ClusterPlan* plan = fastest(plans);
+  const ClusterPlan* plan = fastest_plan(plans);
   if (plan == nullptr) return "";
   const Planned& first = plan->result.best.front();
   const PlanQuestion& question = plan->question;
@@ -334,18 +336,18 @@ std::string plan_answer(std::span<const ClusterPlan> plans, std::optional<double
   if (std::ranges::any_of(plans, [](const ClusterPlan& plan) { return plan.result.stopped; })) {
     text = "INCOMPLETE: ended before the search was; the best of what was run until then\n";
   }
-  const ClusterPlan* plan = fastest(plans);
+  const ClusterPlan* plan = fastest_plan(plans);
   if (plan == nullptr) return text;
-  text += wrapped(answer_sentence(plans, tokens), width) + "\n" + table_text(plans, tokens, width) +
-          "\n" + changes_text(plans, width);
+  text += wrapped(answer_sentence(plans, tokens), width) + "\n\n" +
+          table_text(plans, tokens, width) + "\n" + changes_text(plans, width);
   const Planned& first = plan->result.best.front();
   std::string below = how_sure(*plan);
   for (const std::string& more : {what_limits(first), what_helps(*plan)}) {
     if (!more.empty()) below += " " + more;
   }
-  text += wrapped(below, width);
+  text += wrapped(below, width) + "\n";
   const std::string set = switches_text(question_of(*plan, first));
-  if (!set.empty()) text += wrapped("set: " + set, width);
+  if (!set.empty()) text += wrapped("set: " + set, width) + "\n";
   return text;
 }
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
-#include <sstream>
 
 #include "sim/report/text/band.h"
 
@@ -38,6 +37,7 @@ std::vector<std::string> words_of_extras(const PlanQuestion& question, const Pla
     all.emplace_back(to_text(point.vocabulary));
   }
   if (point.offload) all.emplace_back("offload");
+  if (point.modules.any()) all.emplace_back("module offload");
   const ShardingStrategy strategy = strategy_of(state_of(question, point));
   if (strategy == ShardingStrategy::kOptimGradsParams) {
     all.emplace_back("FSDP");
@@ -126,23 +126,6 @@ std::string_view words_of(PlanShare share) {
       "the optimizer's step",
       "the software's fixed time"};
   return kWords[static_cast<size_t>(share)];
-}
-
-std::string wrapped(const std::string& text, size_t width) {
-  std::istringstream words(text);
-  std::string lines;
-  size_t used = 0;
-  for (std::string word; words >> word; used += word.size()) {
-    if (used > 0 && used + 1 + word.size() > width) {
-      lines += '\n';
-      used = 0;
-    } else if (used > 0) {
-      lines += ' ';
-      ++used;
-    }
-    lines += word;
-  }
-  return lines + '\n';
 }
 
 }  // namespace pipesim

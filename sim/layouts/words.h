@@ -32,7 +32,4 @@ std::string frameworks_text(const std::vector<Framework>& frameworks);
 // "exposed collectives".
 std::string_view words_of(PlanShare share);
 
-// Lines of at most `width` columns, broken at blanks; ends with a line break.
-std::string wrapped(const std::string& text, size_t width);
-
 }  // namespace pipesim
