@@ -45,7 +45,7 @@ class ModelFlags {
 
   void norms() {
     if (model_.post_norms) {
-      to_.differences.emplace_back("norms after attention and MLP, for which it has no flag");
+      to_.left_out.emplace_back("norms after attention and MLP, for which it has no flag");
     }
     if (model_.norm == Norm::kLayerNormWithoutBias) {
       to_.left_out.emplace_back("norms without a bias: LayerNorm has one");
@@ -93,8 +93,31 @@ class ModelFlags {
     if (model_.rotary_in_windows_only) value("no-rope-freq", every);
   }
 
+  // The last of so many layers has full attention, or a list says which has.
+  void linear_attention(const LinearAttention& linear) {
+    flag("experimental-attention-variant gated_delta_net");
+    const std::string& pattern = model_.layer_pattern;
+    const auto every = static_cast<int>(pattern.size());
+    if (every > 1 && pattern.find('G') == pattern.size() - 1) {
+      value("linear-attention-freq", every);
+    } else {
+      std::string layers;
+      for (int layer = 0; layer < model_.num_layers; ++layer) {
+        const bool full = pattern[static_cast<size_t>(layer) % pattern.size()] == 'G';
+        layers += fmt::format("{}{}", layer > 0 ? "," : "", full ? 0 : 1);
+      }
+      flag(fmt::format("linear-attention-freq \"([{}])\"", layers));
+    }
+    value("linear-num-value-heads", linear.num_heads);
+    value("linear-value-head-dim", linear.head_size);
+    value("linear-num-key-heads", linear.key_heads);
+    value("linear-key-head-dim", linear.key_head_size);
+    value("linear-conv-kernel-dim", linear.conv_kernel);
+  }
+
   void attention() {
     value("num-attention-heads", model_.num_attention_heads);
+    if (model_.linear) linear_attention(*model_.linear);
     if (model_.qkv_bias) flag("add-qkv-bias");
     if (model_.sinks) flag("softmax-type learnable");
     if (model_.output_gate) flag("attention-output-gate");
@@ -177,8 +200,12 @@ class ModelFlags {
 
 std::string why_no_flags(const Transformer& model) {
   const std::string& pattern = model.layer_pattern;
-  if (model.linear || pattern.find('C') != std::string::npos) {
-    return "its flags have no layers with linear attention or shared keys";
+  if (pattern.find('C') != std::string::npos) return "its flags have no layers with shared keys";
+  if (model.linear) {
+    const bool delta = model.linear->kind == LinearAttention::Kind::kGatedDelta;
+    const bool with_windows = pattern.find_first_not_of("RG") != std::string::npos;
+    if (!delta) return "its flags have no linear attention but gated delta nets";
+    return with_windows ? "linear attention and windows stand in no model of its flags" : "";
   }
   if (model.chunked_window) return "its flags have no attention in chunks";
   if (model.window_heads || model.sparse || model.v_channels > 0 || model.values_are_keys) {
