@@ -39,6 +39,7 @@ constexpr std::array kSizes{
                "Only these (default: 1, 2, 4, 8)"}};
 
 constexpr int kMostGpus = 1 << 20;
+constexpr std::array<std::string_view, 3> kBaselines{"usual", "published", "none"};
 
 std::optional<int> whole_number(const std::string& text) {
   int number = 0;
@@ -244,6 +245,7 @@ PlanQuestion question_to(const PlanCommand& command, const std::string& cluster,
   if (command.recompute.empty()) {
     question.axes.recompute = recompute_to_plan(question.base.modelled->model);
   }
+  if (command.offload_modules) question.axes.modules = modules_to_plan();
   question.axes.fsdp = axes.sharding.empty() && !says_sharding(settings) &&
                        strategy_of(question.base.modelled->state) == ShardingStrategy::kOptim;
   return question;
@@ -389,6 +391,8 @@ void add_axes(Parser& parser, PlanCommand& command) {
            "Exchanges of context ranks to try: some of all_gather,p2p,a2a,a2a+p2p, or all "
            "(default: parallel.cp_comm_type, else all_gather)");
   parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
+  parser.add_flag("--offload-modules", command.offload_modules,
+                  "Also try layouts whose attention and norms offload their inputs");
 }
 
 void check_factors(const PlanCommand& command, const CommandLine& line) {
@@ -458,8 +462,10 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                   "Switches that cost nothing: as the framework's tuned recipes set them "
                   "(recipes, default), or as the framework has them")
       .one_of({"recipes", "framework"});
-  parser.add_option("--baseline", command.baseline,
-                    "Layout to compare with: usual (default), none, or a scenario");
+  parser.add_option(
+      "--baseline", command.baseline,
+      "Layout to compare with: usual (default), published (of a tuned run, where there "
+      "is one), none, or a scenario");
   add_list(parser, "--why", command.why,
            "Two rows, as 1,3: where the second loses time against the first; 0 is the baseline")
       .range(0, 10000);
@@ -513,7 +519,7 @@ PlanAsked read_plan_command(const PlanCommand& given, const CommandLine& line) {
     plan.label = label;
     if (!command.prices.empty())
       plan.price = command.prices[command.prices.size() == 1 ? 0 : number];
-    if (command.baseline == "usual" || command.baseline == "none") continue;
+    if (std::ranges::count(kBaselines, command.baseline) > 0) continue;
     const Location where = line.where("--baseline", command.baseline);
     plan.baseline =
         Baseline{baseline_of(plan.question, read_scenario_file(command.baseline, where), where),
@@ -535,7 +541,12 @@ PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan) {
 
 void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
                      ClusterPlan& plan) {
-  if (command.baseline == "usual") {
+  if (command.baseline == "published") {
+    if (auto published = published_layout(plan.question)) {
+      plan.baseline = Baseline{std::move(published->planned), {}, std::move(published->run)};
+    }
+  }
+  if (!plan.baseline && command.baseline != "none") {
     if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
   }
   const bool contended = std::ranges::all_of(

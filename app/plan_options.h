@@ -28,6 +28,7 @@ struct PlanCommand {
   PlanAxes axes;
   std::vector<std::string> schedules, recompute, vocabulary, sharding, exchange;
   bool no_offload = false;
+  bool offload_modules = false;
   std::string runs_on = "frameworks";
   std::string defaults = "recipes";
   bool wide = false;

@@ -6,7 +6,11 @@
 #include <vector>
 
 #include "sim/layouts/bound.h"
+#include "sim/layouts/plan.h"
+#include "sim/layouts/runs_on.h"
 #include "sim/prepare/prepare.h"
+#include "sim/read/anchor.h"
+#include "sim/read/recipes.h"
 #include "sim/scenario/modelled.h"
 
 namespace pipesim {
@@ -48,16 +52,81 @@ void check_same(const std::string& what, const auto& asked, const auto& given,
 
 }  // namespace
 
-std::optional<Planned> usual_layout(const PlanQuestion& question) {
+namespace {
+
+// Keeps the usual values among those asked for; all of them where none is usual.
+template <class List>
+void keep_usual(List& asked, const List& usual) {
+  List kept;
+  for (const auto& each : usual) {
+    if (std::ranges::count(asked, each) > 0) kept.push_back(each);
+  }
+  if (!kept.empty()) asked = std::move(kept);
+}
+
+// The question with the axes of a usual layout, as far as they are asked for.
+PlanQuestion usual_question(const PlanQuestion& question) {
   PlanQuestion usual = question;
-  usual.axes = {};
-  usual.axes.schedules = {"1f1b", "interleaved-1f1b"};
-  usual.axes.micro_batch = {1};
-  usual.axes.recompute = {RecomputeGranularity::kNone, RecomputeGranularity::kFull};
-  usual.axes.vocabulary = {VocabularyPlacement::kFirstLast};
-  usual.axes.splits = {PlanSplit::kEven, PlanSplit::kEvenWithEnds};
-  usual.axes.offload = {false};
+  keep_usual(usual.axes.schedules, {"1f1b", "interleaved-1f1b"});
+  keep_usual(usual.axes.vocabulary, {VocabularyPlacement::kFirstLast});
+  keep_usual(usual.axes.offload, {false});
+  usual.axes.fsdp = false;
+  usual.axes.modules = {OffloadModules()};
+  const bool trains = why_it_runs_none(Framework::kMegatron, usual).empty();
+  if (!usual.axes.runs_on && trains) usual.axes.runs_on = Framework::kMegatron;
+  return usual;
+}
+
+bool admits(const std::vector<int>& asked, int size) {
+  return asked.empty() || std::ranges::count(asked, size) > 0;
+}
+
+// The question narrowed to the sizes of a recipe; nothing where it asks for others.
+std::optional<PlanQuestion> narrowed(const PlanQuestion& question, const Recipe& recipe) {
+  struct Size {
+    std::vector<int> PlanAxes::*axis;
+    int value;
+  };
+  PlanQuestion narrow = usual_question(question);
+  for (const auto& [axis, value] :
+       {Size{&PlanAxes::tensor, recipe.tensor}, Size{&PlanAxes::context, recipe.context},
+        Size{&PlanAxes::expert, recipe.expert}, Size{&PlanAxes::pipeline, recipe.pipeline},
+        Size{&PlanAxes::micro_batch, recipe.micro_batch}}) {
+    if (!admits(narrow.axes.*axis, value)) return std::nullopt;
+    narrow.axes.*axis = {value};
+  }
+  if (recipe.chunks > 1 && !admits(narrow.axes.chunks, recipe.chunks)) return std::nullopt;
+  narrow.axes.chunks = {recipe.chunks};
+  keep_usual(narrow.axes.schedules, {recipe.chunks > 1 ? "interleaved-1f1b" : "1f1b"});
+  keep_usual(narrow.axes.recompute, {recipe.recompute});
+  return narrow;
+}
+
+}  // namespace
+
+std::optional<Published> published_layout(const PlanQuestion& question) {
+  const Scenario& base = question.base;
+  const std::string precision = precision_name(*base.modelled);
+  for (const Recipe& recipe : recipes_for(base.modelled->model, base.hardware->gpu, precision,
+                                          base.batch.seq_length.value_or(1), question.gpus)) {
+    const auto narrow = narrowed(question, recipe);
+    if (!narrow) continue;
+    PlanResult found = plan(*narrow, {.best = 1});
+    if (found.best.empty() || found.best.front().bubble() > kMostBubble) continue;
+    return Published{std::move(found.best.front()), recipe.id};
+  }
+  return std::nullopt;
+}
+
+std::optional<Planned> usual_layout(const PlanQuestion& question) {
+  PlanQuestion usual = usual_question(question);
+  if (usual.axes.micro_batch.empty()) usual.axes.micro_batch = {1};
+  keep_usual(usual.axes.recompute, {RecomputeGranularity::kNone, RecomputeGranularity::kFull});
+  keep_usual(usual.axes.splits, {PlanSplit::kEven, PlanSplit::kEvenWithEnds});
   std::vector<PlanPoint> points = plan_space(usual).points;
+  if (const auto framework = usual.axes.runs_on) {
+    std::erase_if(points, [&](const PlanPoint& each) { return !may_run(*framework, usual, each); });
+  }
   const int node = question.base.hardware->cluster.gpus_per_node;
   std::ranges::stable_sort(points, {},
                            [node](const PlanPoint& each) { return order_of(each, node); });

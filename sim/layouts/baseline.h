@@ -14,8 +14,18 @@ namespace pipesim {
 // that fit, with the most tensor ranks within a node, and interleaves as often as layers divide.
 // Context ranks come only where no other division fits, full recomputation only where nothing fits
 // without it, experts on several nodes likewise. Layouts with over a quarter of bubble are passed
-// over. Switches are those of the question. Nothing where none of these fits.
+// over. Switches and narrowed axes are those of the question. Nothing where none of these fits.
 std::optional<Planned> usual_layout(const PlanQuestion& question);
+
+// The layout of a tuned run that was published for the question's model, GPU and precision, the
+// nearest in sequence length and GPUs (recipes.h). It has that run's sizes, and its recomputation
+// where that is searched. Nothing where there is none, where the question is narrowed to other
+// sizes, and where it does not fit or idles for over a quarter of the time.
+struct Published {
+  Planned planned;
+  std::string run;  // its name in validate/papers/runs/runs.yaml
+};
+std::optional<Published> published_layout(const PlanQuestion& question);
 
 // The scenario's layout as a row beside the question's. Throws InputError at `where` for one of
 // another model, cluster, number of GPUs, batch or sequence length, of several schedules, or of a

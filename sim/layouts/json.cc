@@ -31,6 +31,7 @@ Json point_json(const PlanPoint& point) {
             {"recompute", to_text(point.recompute)},
             {"vocabulary", to_text(point.vocabulary)},
             {"offload", offloads(point)}};
+  if (point.modules.any()) json["offload_modules"] = to_text(point.modules, "+");
   if (point.sharding) json["data_parallel_sharding_strategy"] = to_text(*point.sharding);
   if (point.exchange) {
     json["cp_comm_type"] = to_text(point.exchange->kind);
@@ -118,6 +119,8 @@ Json baseline_json(const ClusterPlan& plan, std::optional<double> tokens) {
   Json json = planned_json(plan, plan.baseline->planned, tokens);
   const std::string& file = plan.baseline->file;
   json["file"] = file.empty() ? Json(nullptr) : Json(file);
+  const std::string& run = plan.baseline->run;
+  json["run"] = run.empty() ? Json(nullptr) : Json(run);
   json["scenario"] = plan_scenario(plan, plan.baseline->planned);
   return json;
 }

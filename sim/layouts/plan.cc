@@ -15,6 +15,7 @@
 #include "sim/core/thread_team.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/layer_splits.h"
+#include "sim/layouts/ranking.h"
 #include "sim/layouts/runs_on.h"
 #include "sim/layouts/shortlist.h"
 #include "sim/prepare/advice.h"
@@ -75,7 +76,7 @@ class Planner {
       : question_(question),
         options_(options),
         layouts_(question.base.modelled->model),
-        team_(options.threads) {
+        ranking_(static_cast<size_t>(options.best), options.ideas.has_value()) {
     PlanSpace space = plan_space(question);
     points_ = std::move(space.points);
     divisions_ = space.divisions;
@@ -103,26 +104,31 @@ class Planner {
       in_parallel(steps.size(), [&](size_t i) { advance(steps[order[i]]); });
       if (stopped_) break;  // what was on its way is not settled
       for (Step& step : steps) settle(std::move(step));
+      if (ranking_.rank()) wait_again();
       report_progress();
     }
-    if (!stopped_) counts_.too_slow += queue_.size();
+    counts_.too_slow = too_slow_.size() + (stopped_ ? 0 : queue_.size());
     std::vector<Planned> ideas;
     if (shortlist_) ideas = shortlist_->rows();
-    const std::vector<Planned>& first = shortlist_ ? ideas : best_;
-    for (const Excluded& each : excluded_) {
-      if (first.empty()) break;
-      if (each.bound < first.front().iteration.value()) ++counts_.faster_with_memory;
-    }
-    complete(best_);
+    std::vector<Planned> best;
+    for (const Planned* row : ranking_.rows()) best.push_back(*row);
+    const std::vector<Planned>& first = shortlist_ ? ideas : best;
+    if (!first.empty()) count_faster_with_memory(first.front().iteration.value());
+    complete(best);
     complete(ideas);
     std::optional<NearMiss> nearest;
     if (first.empty() && !stopped_) nearest = nearest_to_fit();
     if (nearest) add_shares(nearest->planned);
-    return {std::move(best_), std::move(ideas), counts_, divisions_, std::move(nearest), stopped_};
+    return {std::move(best), std::move(ideas), counts_, divisions_, std::move(nearest), stopped_};
   }
 
  private:
   using Queue = std::priority_queue<Candidate, std::vector<Candidate>, Behind>;
+
+  void count_faster_with_memory(double fastest) {
+    counts_.faster_with_memory = static_cast<size_t>(std::ranges::count_if(
+        excluded_, [&](const Excluded& each) { return each.bound < fastest; }));
+  }
 
   void fill_queue() {
     std::vector<Candidate> all(points_.size());
@@ -134,14 +140,15 @@ class Planner {
     // Points of one size stand together and share what their layers take.
     constexpr size_t kSlice = 512;
     in_parallel((all.size() + kSlice - 1) / kSlice, [&](size_t slice) {
-      std::map<std::tuple<bool, bool, VocabularyPlacement, RecomputeGranularity>, Known> known;
+      using Kind = std::tuple<bool, bool, VocabularyPlacement, RecomputeGranularity, std::string>;
+      std::map<Kind, Known> known;
       const size_t end = std::min((slice + 1) * kSlice, all.size());
       for (size_t id = slice * kSlice; id < end; ++id) {
         const PlanPoint& point = points_[id];
         if (id > slice * kSlice && !same_sizes(point, points_[id - 1])) known.clear();
         const auto& calls = point.schedule->calls;
-        const std::tuple key{calls == CallGroups::kMegatron, calls == CallGroups::kDualPipe,
-                             point.vocabulary, point.recompute};
+        const Kind key{calls == CallGroups::kMegatron, calls == CallGroups::kDualPipe,
+                       point.vocabulary, point.recompute, to_text(point.modules, "+")};
         auto found = known.find(key);
         if (found == known.end()) {
           const Outline asked = outline(point, nullptr, nullptr);
@@ -152,14 +159,6 @@ class Planner {
       }
     });
     queue_ = Queue(Behind{}, std::move(all));
-  }
-
-  static bool same_sizes(const PlanPoint& a, const PlanPoint& b) {
-    const auto sizes = [](const PlanPoint& point) {
-      return std::tie(point.tensor, point.context, point.expert, point.expert_tensor,
-                      point.pipeline, point.micro_batch, point.exchange);
-    };
-    return sizes(a) == sizes(b);
   }
 
   // Adds to named layouts the frameworks that run them and where their time goes.
@@ -204,12 +203,6 @@ class Planner {
     });
   }
 
-  static bool same_but_chunks(PlanPoint a, const PlanPoint& b) {
-    a.chunks = b.chunks;
-    a.split = b.split;
-    return a == b;
-  }
-
   // In a search for ideas: its framework runs the point.
   [[nodiscard]] bool runs(size_t id) const {
     return !options_.ideas || (!none_runs_ && may_run(*options_.ideas, question_, points_[id]));
@@ -219,10 +212,8 @@ class Planner {
   [[nodiscard]] bool is_closed(const Candidate& next) const {
     if (options_.exhaustive) return false;
     if (!shortlist_) return !may_rank(next);
-    const auto wanted = static_cast<size_t>(options_.best);
-    const double last = wanted == 0             ? 0
-                        : best_.size() < wanted ? kNever
-                                                : best_[wanted - 1].iteration.value();
+    const Planned* row = ranking_.last();
+    const double last = options_.best == 0 ? 0 : row == nullptr ? kNever : row->iteration.value();
     return next.bound * kBelow >= std::max(last, shortlist_->closed_from());
   }
 
@@ -236,13 +227,18 @@ class Planner {
 
   // True where a point may be better than the last of the layouts that are asked for.
   [[nodiscard]] bool may_rank(const Candidate& candidate) const {
-    const auto wanted = static_cast<size_t>(options_.best);
-    if (options_.exhaustive || best_.size() < wanted) return true;
-    if (wanted == 0) return false;
-    const Planned& last = best_[wanted - 1];
-    const bool tight = last.fits == MemoryFit::kTight;
+    if (options_.exhaustive) return true;
+    if (options_.best == 0) return false;
+    const Planned* last = ranking_.last();
+    if (last == nullptr) return true;
+    const bool tight = last->fits == MemoryFit::kTight;
     if (tight != candidate.tight) return tight;
-    return candidate.bound * kBelow < last.iteration.value();
+    return candidate.bound * kBelow < last->iteration.value();
+  }
+
+  void wait_again() {
+    for (const Candidate& each : too_slow_) queue_.push(each);
+    too_slow_.clear();
   }
 
   bool take(std::vector<Step>& steps) {
@@ -254,7 +250,7 @@ class Planner {
       const Candidate next = queue_.top();
       queue_.pop();
       if (!may_enter(next)) {
-        ++counts_.too_slow;
+        too_slow_.push_back(next);
         continue;
       }
       // A step in this round may already answer for its twin.
@@ -286,7 +282,7 @@ class Planner {
     return order;
   }
 
-  // True if the point before is the same without offload.
+  // True if the point before is the same without offload of whole chunks.
   [[nodiscard]] bool has_twin_without_offload(size_t id) const {
     if (id == 0 || !points_[id].offload) return false;
     PlanPoint without = points_[id];
@@ -294,7 +290,18 @@ class Planner {
     return points_[id - 1] == without;
   }
   [[nodiscard]] bool fits_without_offload(size_t id) const {
-    return has_twin_without_offload(id) && fits_[id - 1] != 0;
+    if (has_twin_without_offload(id)) return fits_[id - 1] != 0;
+    return points_[id].modules.any() && fits_without_modules(id);
+  }
+  // Points of one kind of recomputation stand together.
+  [[nodiscard]] bool fits_without_modules(size_t id) const {
+    PlanPoint without = points_[id];
+    without.modules = {};
+    for (size_t i = id; i-- > 0 && points_[i].recompute == without.recompute;) {
+      if (points_[i] == without) return fits_[i] != 0;
+      if (!same_sizes(points_[i], without)) break;
+    }
+    return false;
   }
 
   // Finds the splits that steps need, each once.
@@ -441,28 +448,13 @@ class Planner {
     }
   }
 
-  // Among runs of equal sizes and times, one that fits, and of these the first in the
-  // order of points, is named.
   void keep(Planned planned) {
     if (shortlist_) {
       const bool run = runs(planned.id);
       shortlist_->offer(planned, run);
       if (!run) return;
     }
-    const auto twin = std::ranges::find_if(best_, [&](const Planned& other) {
-      if (shortlist_) return same_but_chunks(other.point, planned.point);
-      return other.iteration == planned.iteration && same_sizes(other.point, planned.point);
-    });
-    const auto before = [](const Planned& a, const Planned& b) {
-      if (a.fits != b.fits) return a.fits > b.fits;
-      return std::tie(a.iteration, a.id) < std::tie(b.iteration, b.id);
-    };
-    if (twin != best_.end()) {
-      if (!before(planned, *twin)) return;
-      best_.erase(twin);
-    }
-    best_.insert(std::ranges::upper_bound(best_, planned, before), std::move(planned));
-    if (best_.size() > static_cast<size_t>(options_.best)) best_.pop_back();
+    ranking_.add(std::move(planned));
   }
 
   // Runs what memory excluded, the least first, until no bound left is below what was found.
@@ -545,7 +537,7 @@ class Planner {
     if (!options_.progress) return;
     PlanProgress progress{counts_.points, counts_.points - queue_.size(), counts_.evaluated};
     progress.best = shortlist_ ? shortlist_->best() : std::nullopt;
-    if (!best_.empty()) progress.best = best_.front().iteration;
+    if (!ranking_.rows().empty()) progress.best = ranking_.rows().front()->iteration;
     options_.progress(progress);
   }
 
@@ -573,7 +565,8 @@ class Planner {
   std::optional<Shortlist> shortlist_;
   bool none_runs_ = false;  // the framework of the shortlist has no settings for the model
   Queue queue_;
-  std::vector<Planned> best_;
+  std::vector<Candidate> too_slow_;
+  Ranking ranking_;
   std::vector<Excluded> excluded_;  // by memory
   PlanCounts counts_;
 };

@@ -50,7 +50,6 @@ struct PlanOptions {
   // differs in chunks and splits alone.
   std::optional<Framework> ideas = {};
   bool exhaustive = false;
-  int threads = 0;  // 0: as the machine has
   std::function<void(const PlanProgress&)> progress = {};
   // Asked now and then, from any thread; true ends the search with what it has.
   std::function<bool()> stop = {};

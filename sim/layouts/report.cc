@@ -199,6 +199,12 @@ std::string exchange_text(const PlanExchange& exchange) {
   return fmt::format("{} {}x{}", kind, exchange.hierarchy[0], exchange.hierarchy[1]);
 }
 
+// 1 where activations leave, the modules' names where some of them do.
+std::string offload_field(const PlanPoint& point) {
+  if (point.modules.any()) return to_text(point.modules, "+");
+  return offloads(point) ? "1" : "0";
+}
+
 std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned,
                     std::optional<double> tokens) {
   const PlanPoint& point = planned.point;
@@ -206,7 +212,7 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
       fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(cluster_name(plan)),
                   rank, csv_field(point.schedule->name), point.tensor, point.context, point.expert,
                   point.expert_tensor, point.pipeline, point.chunks, point.data, point.micro_batch,
-                  to_text(point.recompute), to_text(point.vocabulary), offloads(point) ? 1 : 0,
+                  to_text(point.recompute), to_text(point.vocabulary), offload_field(point),
                   planned.layout ? csv_field(to_megatron_layout(*planned.layout)) : "even");
   text += fmt::format(",{}", planned.rank_by_replay);
   const auto metrics = planned_metrics(question_of(plan, planned), planned, {tokens, plan.price});
@@ -241,6 +247,7 @@ std::string label_of(const PlanPoint& point) {
     more.emplace_back(to_text(point.vocabulary));
   }
   if (point.offload) more.emplace_back("offload");
+  if (point.modules.any()) more.push_back("offload " + to_text(point.modules, "+"));
   if (point.sharding) more.emplace_back(to_text(*point.sharding));
   if (point.exchange) more.push_back(exchange_text(*point.exchange));
   if (point.split == PlanSplit::kBalanced) more.emplace_back("balanced");

@@ -13,10 +13,11 @@
 
 namespace pipesim {
 
-// The layout that others are compared with: the usual layout, or a person's own.
+// The layout that others are compared with: a published one, the usual one, or a person's own.
 struct Baseline {
   Planned planned;
-  std::string file = {};  // empty: the usual layout (baseline.h)
+  std::string file = {};  // of a person's own
+  std::string run = {};   // of a published one (baseline.h)
 };
 
 // The answer for one cluster.

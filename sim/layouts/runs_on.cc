@@ -1,6 +1,7 @@
 #include "sim/layouts/runs_on.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 
 #include "sim/interop/configurations/torchtitan.h"
@@ -79,7 +80,18 @@ bool megatron_starts(const PlanQuestion& question, const PlanPoint& point) {
   return !(waits && point.chunks > 1 && point.pipeline == 2) && megatron_overlaps(question, point);
 }
 
+// Megatron-Core has --pipeline-model-parallel-layout since 0.13: before, layers stand evenly, with
+// or without the ends counted. A name without a release is that of a later one.
+bool places_layers(const Software& software) {
+  constexpr double kFirst = 0.13;
+  const std::string_view family = "megatron-core-";
+  if (!software.name.starts_with(family)) return true;
+  return std::strtod(software.name.c_str() + family.size(), nullptr) >= kFirst;
+}
+
 bool megatron_runs(const PlanQuestion& question, const PlanPoint& point) {
+  const bool placed = point.split == PlanSplit::kBalanced;
+  if (placed && !places_layers(question.base.roofline->software)) return false;
   return megatron_starts(question, point) && megatron_shards(question, point) &&
          has_exchange(question, point) && point.schedule->runs_on == Runtime::kMegatron &&
          has_flags(point.recompute, true) && (point.pipeline > 1 || point.chunks == 1);
@@ -139,7 +151,6 @@ std::string why_fork_runs_none(const Modelled& modelled, const Overlap& overlap)
 // Neither Megatron-LM nor its fork has a flag.
 std::string why_no_setting(const Modelled& modelled, const Software& software) {
   const LayerContext& context = modelled.context;
-  if (modelled.model.post_norms) return "norms after attention and MLP have no flag";
   const bool fewer_bits = context.fp8_dispatch || context.fp8_combine_gradient;
   const bool held = software.routing > Seconds(0);
   if (fewer_bits && (held || !context.flex_dispatcher)) {
@@ -154,6 +165,9 @@ std::string why_no_setting(const Modelled& modelled, const Software& software) {
 
 bool may_run(Framework framework, const PlanQuestion& question, const PlanPoint& point) {
   if (point.vocabulary != VocabularyPlacement::kFirstLast || point.offload) return false;
+  const bool megatron =
+      framework == Framework::kMegatron || framework == Framework::kMegatronBridge;
+  if (point.modules.any() && !megatron) return false;
   if (framework == Framework::kTorchtitan) return torchtitan_runs(question, point);
   return framework == Framework::kZeroBubble ? fork_runs(question, point)
                                              : megatron_runs(question, point);

@@ -127,6 +127,9 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
     root.set("vocabulary", fmt::format("{{placement: {}}}", to_text(point.vocabulary)));
   }
   if (point.offload) root.set("offload", "true");
+  if (point.modules.any()) {
+    root.set("memory.offload_modules", fmt::format("[{}]", to_text(point.modules, ", ")));
+  }
   add_sharding(question, point, root);
   std::string text = fmt::format(
       "# Planned for {} GPUs: {} an iteration{}, {} at most on a GPU.\n", question.gpus,

@@ -201,13 +201,26 @@ class Space {
 
   void choose_memory() {
     for (const RecomputeGranularity recompute : axes_.recompute) {
+      point_.recompute = recompute;
       for (const bool offload : axes_.offload) {
         if (offloads_twice(offload)) continue;
-        point_.recompute = recompute;
         point_.offload = offload;
         choose_sharding();
       }
+      point_.offload = false;
+      choose_modules();
     }
+  }
+
+  // Nothing is left to offload of layers that are recomputed whole.
+  void choose_modules() {
+    if (point_.recompute == RecomputeGranularity::kFull || offloads_twice(true)) return;
+    for (const OffloadModules modules : axes_.modules) {
+      if (!modules.any()) continue;
+      point_.modules = modules;
+      choose_sharding();
+    }
+    point_.modules = {};
   }
 
   void choose_sharding() {
@@ -258,6 +271,12 @@ std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model) {
   if (model.experts) all.push_back(modules = modules | RecomputeModule::kMoeActivation);
   if (model.latent) all.push_back(modules | RecomputeModule::kLatentUp);
   return all;
+}
+
+std::vector<OffloadModules> modules_to_plan() {
+  using enum OffloadModule;
+  return {OffloadModules(), kAttentionNorm | kCoreAttention | OffloadModules(kAttentionProjection) |
+                                OffloadModules(kMlpNorm)};
 }
 
 PlanSpace plan_space(const PlanQuestion& question) { return Space(question).run(); }
@@ -313,6 +332,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   modelled.context.exchange = exchange.kind;
   if (point.exchange) modelled.context.window_exchange.reset();
   modelled.context.hierarchy = exchange.hierarchy;
+  if (point.modules.any()) modelled.context.offloaded = point.modules;
   modelled.context.expert = point.expert;
   modelled.context.expert_tensor = point.expert_tensor;
   modelled.split = {};

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/layout.h"
+#include "models/offload_modules.h"
 #include "sim/interop/configurations/configuration.h"
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
@@ -40,6 +41,10 @@ struct PlanExchange {
 // model has, one more at a time, from the shortest forward on: layernorm, moe_act, mla_up_proj.
 std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model);
 
+// Modules worth offloading, beside none: those of attention and the norms, whose inputs are as
+// large as what they save.
+std::vector<OffloadModules> modules_to_plan();
+
 // Choices to try; an empty list of sizes follows the rule of docs/how-to/plan.md.
 struct PlanAxes {
   std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
@@ -52,6 +57,7 @@ struct PlanAxes {
   std::vector<PlanSplit> splits = {PlanSplit::kEven, PlanSplit::kEvenWithEnds,
                                    PlanSplit::kBalanced};
   std::vector<bool> offload = {false, true};
+  std::vector<OffloadModules> modules = {OffloadModules()};
   std::vector<ShardingStrategy> sharding = {};  // empty: the question's own
   bool fsdp = false;  // beside the question's own also optim_grads_params, without a pipeline
   std::vector<ContextExchange> exchange = {};  // of several context ranks; empty: the same
@@ -99,6 +105,7 @@ struct PlanPoint {
   VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
   RecomputeGranularity recompute = {};
   bool offload = false;                           // by the transform, beside what the schedule does
+  OffloadModules modules = {};                    // beside those of the question
   std::optional<ShardingStrategy> sharding = {};  // empty: the question's own
   std::optional<PlanExchange> exchange = {};      // the same
 

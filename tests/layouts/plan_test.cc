@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "sim/case/simulate.h"
+#include "sim/core/thread_team.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/question.h"
 #include "sim/layouts/report.h"
@@ -75,6 +76,48 @@ TEST(Plan, ExhaustiveFindsTheSameBest) {
     EXPECT_EQ(ids(quick), ids(all));
     EXPECT_LT(quick.counts.evaluated, all.counts.evaluated);
     EXPECT_EQ(all.counts.too_slow, 0U);
+  }
+}
+
+TEST(Plan, OffloadsModulesOnlyWhereTheLayoutDoesNotFit) {
+  ClusterPlan plan = small("6 GiB");
+  plan.question.axes.modules = modules_to_plan();
+  plan.question.axes.offload = {false};
+  const PlanResult quick = pipesim::plan(plan.question, {.best = 40});
+  const PlanResult all = pipesim::plan(plan.question, {.best = 40, .exhaustive = true});
+  EXPECT_EQ(ids(quick), ids(all));
+  int offloading = 0;
+  for (const Planned& row : quick.best) {
+    if (!row.point.modules.any()) continue;
+    ++offloading;
+    PlanPoint without = row.point;
+    without.modules = {};
+    const PointRun run = run_point(plan.question, without, row.balanced());
+    EXPECT_LT(run.fits(plan.question), MemoryFit::kYes) << label_of(row.point);
+    const std::string text = plan_scenario(plan, row);
+    const Result again = simulate(prepare_first(read_scenario(YamlSource("planned.yaml", text))));
+    EXPECT_EQ(again.report.iteration, row.iteration) << text;
+    EXPECT_EQ(*again.report.peak_memory, row.peak) << text;
+  }
+  EXPECT_GT(offloading, 0);
+}
+
+TEST(Plan, LeavesOutRecomputationThatBuysNothing) {
+  for (const ClusterPlan& plan : {small("80 GiB"), small("6 GiB"), experts()}) {
+    const PlanResult found = pipesim::plan(plan.question, {.best = 60});
+    const std::vector<PlanPoint> points = plan_space(plan.question).points;
+    for (const Planned& row : found.best) {
+      if (row.point.recompute == RecomputeGranularity::kNone) continue;
+      PlanPoint without = row.point;
+      without.recompute = RecomputeGranularity::kNone;
+      if (std::ranges::count(points, without) == 0) continue;
+      try {
+        const PointRun run = run_point(plan.question, without, row.balanced());
+        EXPECT_TRUE(run.fits(plan.question) < row.fits || run.planned.iteration > row.iteration)
+            << label_of(row.point);
+      } catch (const InfeasibleError&) {
+      }
+    }
   }
 }
 
@@ -167,8 +210,11 @@ TEST(Plan, RefusesWhatTheHostsOfItsNodesDoNotHold) {
 TEST(Plan, DoesNotDependOnTheNumberOfThreads) {
   ClusterPlan one = small("6 GiB");
   ClusterPlan three = one;
-  one.result = pipesim::plan(one.question, {.threads = 1});
-  three.result = pipesim::plan(three.question, {.threads = 3});
+  limit_threads(1);
+  one.result = pipesim::plan(one.question, {});
+  limit_threads(3);
+  three.result = pipesim::plan(three.question, {});
+  limit_threads(0);
   EXPECT_EQ(as_json(one), as_json(three));
 }
 

@@ -138,10 +138,69 @@ TEST(Baseline, IsTheUsualLayoutThatFits) {
   const ClusterPlan plan = ask("llama3-70b", 64, 128, "8192");
   const auto usual = usual_layout(plan.question);
   ASSERT_TRUE(usual.has_value());
-  EXPECT_EQ(sizes_of(usual->point), "tp 8, cp 1, pp 2, vpp 10, dp 4, mbs 1");
+  EXPECT_EQ(sizes_of(usual->point), "tp 8, cp 1, pp 2, vpp 5, dp 4, mbs 1");
   EXPECT_LE(usual->peak, plan.question.limit());
   EXPECT_FALSE(usual->runs_on.empty());
   EXPECT_FALSE(usual_layout(ask("llama3.1-405b", 8, 128, "8192").question).has_value());
+}
+
+TEST(Baseline, IsTheNearestPublishedRun) {
+  const ClusterPlan plan = ask("llama3-70b", 64, 128, "8192");
+  const auto published = published_layout(plan.question);
+  ASSERT_TRUE(published.has_value());
+  EXPECT_EQ(published->run, "dgxc_Llama_3.1_70B_bf16_H100_64_v25.04.01_gbs128");
+  EXPECT_FALSE(published_layout(ask("llama2-7b", 64, 128, "4096").question).has_value())
+      << "nobody published one";
+}
+
+TEST(Baseline, StaysWithinTheNarrowedQuestion) {
+  ClusterPlan plan = ask("llama3-70b", 64, 128, "8192");
+  plan.question.axes.runs_on = Framework::kMegatron;
+  plan.question.axes.tensor = {2};
+  plan.question.axes.micro_batch = {2};
+  EXPECT_FALSE(published_layout(plan.question).has_value()) << "it has 4 tensor ranks";
+  const auto usual = usual_layout(plan.question);
+  ASSERT_TRUE(usual.has_value());
+  EXPECT_EQ(usual->point.tensor, 2);
+  EXPECT_EQ(usual->point.micro_batch, 2);
+  const PlanResult found = pipesim::plan(plan.question, {.best = 1});
+  ASSERT_FALSE(found.best.empty());
+  EXPECT_LE(found.best.front().iteration, usual->iteration);
+}
+
+// Megatron-LM trains both; it has no norms behind attention and MLP, and says so.
+TEST(RunsOn, MegatronHasFlagsForLinearAttentionAndLeavesOutNorms) {
+  for (const auto& [model, says] : std::vector<std::pair<std::string, std::string>>{
+           {"qwen3-next-80b-a3b", "--linear-attention-freq 4"},
+           {"grok-1", "left out: norms after attention and MLP"}}) {
+    ClusterPlan plan = ask(model, 128, 512, "4096");
+    plan.question.axes.runs_on = Framework::kMegatron;
+    plan.question.axes.schedules = {"1f1b"};
+    plan.question.axes.tensor = {2};
+    plan.question.axes.expert = {8};
+    plan.question.axes.micro_batch = {1};
+    EXPECT_EQ(why_it_runs_none(Framework::kMegatron, plan.question), "");
+    const PlanResult found = pipesim::plan(plan.question, {.best = 1});
+    ASSERT_FALSE(found.best.empty()) << model;
+    const Planned& first = found.best.front();
+    const std::string text = configuration_of(Framework::kMegatron, plan.question, first).text;
+    EXPECT_NE(text.find(says), std::string::npos) << text;
+  }
+}
+
+// Megatron-Core has a flag for the layers of each stage since 0.13.
+TEST(RunsOn, OldReleasesPlaceLayersEvenly) {
+  const auto runs = [](const char* software) {
+    const ClusterPlan plan = ask("llama3-70b", 64, 128, "8192", {{"cost.software", software}});
+    const std::vector<PlanPoint> points = plan_space(plan.question).points;
+    return std::ranges::count_if(points, [&](const PlanPoint& point) {
+      return point.split == PlanSplit::kBalanced &&
+             may_run(Framework::kMegatron, plan.question, point);
+    });
+  };
+  EXPECT_EQ(runs("megatron-core-0.12"), 0);
+  EXPECT_GT(runs("megatron-core"), 0);
+  EXPECT_GT(runs("megatron-core-2026"), 0);
 }
 
 TEST(Baseline, OfAScenarioIsHeldAgainstTheSameQuestion) {
