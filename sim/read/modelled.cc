@@ -172,10 +172,6 @@ void read_attention_kernel(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled
   modelled.context.flash_attention = !unfused;
 }
 
-// Share of an all-to-all's waits that DeepEP has, whose host learns the counts in one step: set by
-// a run with and one without overlap (Qwen3-235B on 256 H100), which lie 7% on either side of it.
-constexpr double kDeepEpRouting = 0.5;
-
 // The generation of the framework, and how it runs mixtures of experts.
 void read_framework(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled& modelled,
                     RooflineCost& cost) {
@@ -190,13 +186,15 @@ void read_framework(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled& model
   exchanged("moe_dispatch_fwd_dtype", modelled.context.fp8_dispatch);
   exchanged("moe_combine_bwd_dtype", modelled.context.fp8_combine_gradient);
   const auto software = map.find("software");
-  cost.software = software ? read_software(*software) : catalogue_software().front().software;
+  const Generation generation =
+      software ? read_software(*software) : catalogue_software().front().software;
+  cost.software = generation;
   if (const auto launch = map.find("launch")) cost.software.launch = launch_mode_of(*launch);
   read_attention_kernel(root, map, gpu, modelled, cost.software);
   bool forced = false;
   set_flag(map, "moe_router_force_load_balancing", forced);
   if (forced) cost.software.fullest = 1;
-  double waits = modelled.context.flex_dispatcher ? kDeepEpRouting : 1;
+  double waits = modelled.context.flex_dispatcher ? generation.deepep : 1;
   if (const auto backend = map.find("moe_flex_dispatcher_backend")) {
     static const std::vector<std::string> kBackends{"deepep", "hybridep"};
     if (!modelled.context.flex_dispatcher) {

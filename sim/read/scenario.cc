@@ -404,8 +404,8 @@ void check_runs(const YamlValue& asked, double runs, const Scenario& scenario) {
 // says less the margin.
 void settle_memory(YamlMap& root, Scenario& scenario) {
   if (!scenario.modelled) return;
-  const Software& software =
-      scenario.roofline ? scenario.roofline->software : catalogue_software().front().software;
+  const Software& newest = catalogue_software().front().software;
+  const Software& software = scenario.roofline ? scenario.roofline->software : newest;
   scenario.modelled->band = software.memory_band;
   scenario.modelled->state.gradient_copy = software.gradient_copy;
   LayerContext& context = scenario.modelled->context;

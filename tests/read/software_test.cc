@@ -90,6 +90,18 @@ TEST(Experts, AreQuantizedOneByOne) {
   EXPECT_EQ(in("bf16", "cuda_graphs"), in("bf16", "eager"));
 }
 
+TEST(Experts, WaitWithDeepEpForAShareOfAnExchangesWait) {
+  const auto with = [](const std::string& share) {
+    return seconds(
+        "moe_token_dispatcher_type: flex, software: {name: megatron-core, experts: {deepep: " +
+        share + "}}");
+  };
+  EXPECT_EQ(with("0"),
+            seconds("moe_token_dispatcher_type: flex, moe_flex_dispatcher_backend: hybridep"));
+  EXPECT_LT(with("0.25"), seconds("moe_token_dispatcher_type: flex"));
+  EXPECT_GT(with("1"), seconds("moe_token_dispatcher_type: flex"));
+}
+
 TEST(Experts, TakeLongerWithBiases) {
   const auto of = [](const std::string& biases) {
     std::string text =
