@@ -15,11 +15,14 @@
 
 namespace pipesim {
 
-// Layouts that take more than this times as long as the fastest stand for nothing.
+// Layouts that take more than this times as long as the fastest stand for nothing. Two measured
+// runs of one group differ by up to 18% in how far off they are (residuals.csv): this is beyond it.
 inline constexpr double kMostSlower = 1.25;
-// The simplest layout is sought within this factor of the fastest.
+// The simplest layout is sought within this factor of the fastest. Schedules of one layout are told
+// apart from 3.2% on (353 measured pairs of schedule_runs.csv).
 inline constexpr double kNearlyAsFast = 1.03;
-// The share of the memory limit that a roomy layout takes at most.
+// The share of the memory limit that a roomy layout takes at most. Measured peaks lie up to 9%
+// above simulated ones (software.yaml, memory): twice that stays free.
 inline constexpr double kRoomyShare = 0.8;
 
 // How many mechanisms a layout has: tensor, context, expert and pipeline ranks, chunks, uneven
