@@ -242,14 +242,14 @@ TEST_F(Serve, EndsASearchThatNobodyWantsAnyMore) {
   const Connection first(port_), second(port_);
   const auto asked = request("POST", base_ + "api/plan", long_question().dump(), host());
   first.send(asked);
-  std::this_thread::sleep_for(milliseconds(300));
+  std::this_thread::sleep_for(milliseconds(1000));
   second.send(request("POST", base_ + "api/plan", question().dump(), host()));
   EXPECT_EQ(first.receive().lines().back(), json({{"stopped", true}}));
   EXPECT_TRUE(second.receive().lines().back().contains("failures"));
   {
     const Connection left(port_);
     left.send(asked);
-    std::this_thread::sleep_for(milliseconds(300));
+    std::this_thread::sleep_for(milliseconds(1000));
   }
   EXPECT_TRUE(post("api/plan", question().dump()).lines().back().contains("failures"));
 }
@@ -272,7 +272,7 @@ TEST_F(Serve, ListensOnThisMachineAlone) {
 TEST_F(Serve, EndsWithCtrlCInTheMiddleOfASearch) {
   const Connection connection(port_);
   connection.send(request("POST", base_ + "api/plan", long_question().dump(), host()));
-  std::this_thread::sleep_for(milliseconds(300));
+  std::this_thread::sleep_for(milliseconds(1000));
   EXPECT_EQ(end(SIGINT), 0);
   EXPECT_EQ(connection.receive().lines().back(), json({{"stopped", true}}));
 }
