@@ -12,6 +12,7 @@
 #include "app/options/manual.h"
 #include "sim/core/text.h"
 #include "sim/core/thread_team.h"
+#include "sim/read/short_names.h"
 
 namespace pipesim {
 namespace {
@@ -82,6 +83,32 @@ std::vector<const char*> without_catalog(const CommandLine& line, int argc,
   return rest;
 }
 
+bool takes_settings(const Parser& command) {
+  return std::ranges::any_of(command.options(), [](const OptionText& option) {
+    return option.positional && option.names.front() == "overrides";
+  });
+}
+
+// The line, in which `--tp 4` of a command that takes settings, and has no such option, is `tp=4`.
+std::vector<std::string> with_settings(const CommandLine& line, const Parser& program) {
+  std::vector<std::string> words = line.arguments();
+  const auto command = std::ranges::find(program.commands(), words.front(),
+                                         [](const auto& each) { return each->name(); });
+  if (command == program.commands().end() || !takes_settings(**command)) return words;
+  const auto names = (*command)->option_names();
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    const bool option = std::ranges::find(names, name) != names.end();
+    if (option || !name.starts_with("--") || !stands_alone(name.substr(2))) continue;
+    const bool apart = words[i] == name && i + 1 < words.size();
+    words[i].erase(0, 2);
+    if (!apart) continue;
+    words[i] += "=" + words[i + 1];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+  return words;
+}
+
 using AddCommand = Subcommand (*)(Parser&);
 
 struct Group {
@@ -106,7 +133,7 @@ void apply(const Parser& command) {
   if (command.threads()) limit_threads(*command.threads());
 }
 
-int run(const CommandLine& line, int argc, const char* const* argv) {
+int run(const CommandLine& given) {
   Parser program("pipesim", "Simulator of pipeline-parallel training clusters");
   program.add_version(PIPESIM_VERSION);
   program.require_command();
@@ -120,14 +147,19 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
   }
   program.close_with("`pipesim COMMAND --help` has a command's options and two examples.\n" +
                      codes);
-  if (line.arguments().empty()) {
+  if (given.arguments().empty()) {
     std::cout << program.help_page();
     return kDone;
   }
-  if (line.arguments().front() == "document") return document(line, program);
-  check_subcommand(line, program);
+  if (given.arguments().front() == "document") return document(given, program);
+  check_subcommand(given, program);
+  const std::vector<std::string> words = with_settings(given, program);
+  std::vector<const char*> argv{"pipesim"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  const int argc = static_cast<int>(argv.size());
+  const CommandLine line(argc, argv.data());
   try {
-    if (!program.parse(argc, argv)) return kDone;
+    if (!program.parse(argc, argv.data())) return kDone;
   } catch (const OptionError& error) {
     refuse(line, program.chosen_command(), error);
   }
@@ -158,7 +190,7 @@ int main(int argc, char** argv) {
     const auto rest = pipesim::without_catalog(whole, argc, argv);
     const int count = static_cast<int>(rest.size());
     const pipesim::CommandLine line(count, rest.data());
-    const int code = pipesim::run(line, count, rest.data());
+    const int code = pipesim::run(line);
     pipesim::StandardOutput::finish();
     return code;
   } catch (const pipesim::InputError& error) {

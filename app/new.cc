@@ -28,8 +28,7 @@ Hardware find_cluster(const std::string& name, const Location& where) {
   const HardwareCatalog catalog = read_all_hardware(where);
   std::vector<std::string> names;
   for (const ClusterEntry& each : catalog.clusters) names.push_back(each.hardware.name);
-  auto found = std::ranges::find(names, name);
-  if (found == names.end()) found = std::ranges::find(names, same_name(name, names));
+  const auto found = std::ranges::find(names, meant_name(name, names));
   if (found == names.end()) {
     throw InputError(where, fmt::format("unknown cluster '{}'{}", name, suggestion(name, names)));
   }

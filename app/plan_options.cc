@@ -109,29 +109,33 @@ std::vector<ContextExchange> read_exchanges(const std::vector<std::string>& aske
           ContextExchange::kHeadsAndRing};
 }
 
-void check_schedules(const PlanCommand& command, const CommandLine& line) {
-  const std::string option = "--schedules";
-  check_once(command.schedules, option, line);
-  for (const std::string& name : command.schedules) {
-    const Schedule* schedule = find_schedule(name);
-    if (schedule == nullptr) {
-      throw InputError(line.where(option, name), fmt::format("unknown schedule '{}'{}", name,
-                                                             suggestion(name, schedule_names())));
-    }
-    if (schedule->place(2, schedule->min_chunks).directions() > 1) {
-      throw InputError(line.where(option, name),
-                       name + " holds two copies of the model: not planned");
-    }
-    if (schedule->versions) {
-      throw InputError(
-          line.where(option, name),
-          name + " steps with weights of before: not planned, pipesim run simulates it");
-    }
-    if (command.no_offload && schedule->offloads()) {
-      throw InputError(line.where(option, name),
-                       name + " offloads activations, which --no-offload excludes");
-    }
+// Why it is not planned; empty where it is.
+std::string why_not_planned(const Schedule& schedule, bool no_offload) {
+  if (schedule.place(2, schedule.min_chunks).directions() > 1) {
+    return "holds two copies of the model: not planned";
   }
+  if (schedule.versions) {
+    return "steps with weights of before: not planned, pipesim run simulates it";
+  }
+  return no_offload && schedule.offloads() ? "offloads activations, which --no-offload excludes"
+                                           : "";
+}
+
+std::vector<std::string> read_schedules(const PlanCommand& command, const CommandLine& line) {
+  const std::string option = "--schedules";
+  const std::vector<std::string> valid = schedule_names();
+  check_once(command.schedules, option, line);
+  std::vector<std::string> names;
+  for (const std::string& given : command.schedules) {
+    names.push_back(meant_name(given, valid));
+    const Schedule* schedule = find_schedule(names.back());
+    const std::string why = schedule == nullptr ? fmt::format("unknown schedule '{}'{}", given,
+                                                              suggestion(given, valid))
+                                                : why_not_planned(*schedule, command.no_offload);
+    if (why.empty()) continue;
+    throw InputError(line.where(option, given), schedule == nullptr ? why : given + " " + why);
+  }
+  return names;
 }
 
 std::optional<Framework> framework_of(const PlanCommand& command) {
@@ -142,8 +146,7 @@ std::optional<Framework> framework_of(const PlanCommand& command) {
 
 PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   PlanAxes axes = command.axes;
-  check_schedules(command, line);
-  if (!command.schedules.empty()) axes.schedules = command.schedules;
+  if (!command.schedules.empty()) axes.schedules = read_schedules(command, line);
   for (const SizeOption& size : kSizes) check_once(axes.*size.sizes, size.name, line);
   if (!command.recompute.empty()) {
     axes.recompute = read_recompute(command.recompute, line);
@@ -238,7 +241,8 @@ PlanQuestion question_to(const PlanCommand& command, const std::string& cluster,
     for (const auto& [path, value] : tuned) settings.push_back({path, value, {}});
     if (!tuned.empty()) question = read_plan_question(settings).question;
   }
-  question.gpus = command.gpus;
+  question.gpus = command.gpus > 0 ? command.gpus
+                                   : command.nodes * question.base.hardware->cluster.gpus_per_node;
   question.global_batch = command.global_batch;
   question.axes = axes;
   question.axes.runs_on = framework;
@@ -288,8 +292,9 @@ Part part_of(const PlanCommand& command, size_t number, const CommandLine& line)
     }
     part.command.gpus = *gpus;
   }
-  if (part.command.gpus == 0) {
-    throw InputError(where, fmt::format("how many GPUs? --gpus N, or --cluster {}:N", text));
+  if (part.command.gpus == 0 && command.nodes == 0) {
+    throw InputError(where,
+                     fmt::format("how many GPUs? --gpus N, --nodes N or --cluster {}:N", text));
   }
   return part;
 }
@@ -355,10 +360,15 @@ void add_question(Parser& parser, PlanCommand& command) {
       parser, "--cluster", command.clusters,
       "A name of `pipesim list clusters`, or several with commas to compare; NAME:N with its GPUs")
       .required();
-  add_list(parser, "--precision", command.precisions,
-           "One of bf16,fp16,fp8,mxfp8,nvfp4, or several to compare (default: memory.precision)");
-  parser.add_option("--gpus", command.gpus, "How many GPUs, where --cluster does not say it")
-      .range(1, kMostGpus);
+  add_list(
+      parser, "--precision", command.precisions,
+      "One of bf16,fp16,fp32,fp8,mxfp8,nvfp4, or several to compare (default: memory.precision)");
+  const Option gpus =
+      parser.add_option("--gpus", command.gpus, "How many GPUs, where --cluster does not say it")
+          .range(1, kMostGpus);
+  parser.add_option("--nodes", command.nodes, "How many nodes, in place of --gpus")
+      .range(1, 1 << 14)
+      .excludes(gpus);
   parser.add_option("--global-batch-size,--gbs", command.global_batch, "Samples of an iteration")
       .required()
       .range(1, 1 << 30);

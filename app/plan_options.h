@@ -19,6 +19,7 @@ struct PlanCommand {
   std::vector<std::string> precisions;
   std::vector<std::string> settings;
   int gpus = 0;
+  int nodes = 0;  // where the GPUs are not given
   long global_batch = 0;
   int seq_length = 0;
   std::optional<std::string> limit;

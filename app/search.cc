@@ -329,6 +329,7 @@ std::vector<std::string> schedules_named(const SearchCommand& command, const Com
   std::istringstream list(command.schedules);
   for (std::string name; std::getline(list, name, ',');) {
     name.erase(0, name.find_first_not_of(' '));
+    name = meant_name(name, valid);
     if (std::ranges::find(valid, name) == valid.end()) {
       throw InputError(line.where(command.schedules),
                        fmt::format("unknown schedule '{}'{}", name, suggestion(name, valid)));

@@ -115,27 +115,64 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   return best;
 }
 
+namespace {
+
+std::string letters_of(std::string_view text) {
+  std::string plain = folded(text);
+  std::erase(plain, '-');
+  return plain;
+}
+
+}  // namespace
+
 std::string same_name(std::string_view name, std::span<const std::string> candidates) {
-  const auto letters = [](std::string_view text) {
-    std::string plain = folded(text);
-    std::erase(plain, '-');
-    return plain;
-  };
-  const std::string wanted = letters(name);
+  const std::string wanted = letters_of(name);
   std::string same;
   for (const std::string& candidate : candidates) {
-    if (letters(candidate) != wanted) continue;
+    if (letters_of(candidate) != wanted) continue;
     if (!same.empty() && same != candidate) return "";
     same = candidate;
   }
   return same;
 }
 
+std::string meant_name(std::string_view name, std::span<const std::string> candidates) {
+  if (std::ranges::find(candidates, name) != candidates.end()) return std::string(name);
+  const std::string same = same_name(name, candidates);
+  return same.empty() ? std::string(name) : same;
+}
+
+namespace {
+
+// True where one is written in the other: "13b" in "llama2-13b", "llama3-8b" in
+// "Meta-Llama-3-8B-hf".
+bool holds(std::string_view candidate, std::string_view name) {
+  constexpr size_t kLeast = 4;  // letters of a candidate, to say something in a longer name
+  const std::string in_full = letters_of(candidate);
+  const std::string wanted = letters_of(name);
+  if (wanted.size() < 2) return false;
+  return in_full.find(wanted) != std::string::npos ||
+         (in_full.size() >= kLeast && wanted.find(in_full) != std::string::npos);
+}
+
+std::vector<std::string> held_names(std::string_view name,
+                                    std::span<const std::string> candidates) {
+  constexpr size_t kMost = 3;
+  std::vector<std::string> names;
+  for (const std::string& candidate : candidates) {
+    if (names.size() < kMost && holds(candidate, name)) names.push_back(candidate);
+  }
+  return names;
+}
+
+}  // namespace
+
 std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
   if (candidates.empty()) return "";
   const std::string near = nearest_name(name, candidates);
-  if (!near.empty()) return fmt::format("; did you mean '{}'?", near);
-  return fmt::format("; valid: {}", fmt::join(candidates, ", "));
+  const auto names = near.empty() ? held_names(name, candidates) : std::vector{near};
+  if (names.empty()) return fmt::format("; valid: {}", fmt::join(candidates, ", "));
+  return fmt::format("; did you mean '{}'?", fmt::join(names, "', '"));
 }
 
 namespace {

@@ -19,7 +19,11 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 // empty string where none or several are. O(|name| + |candidate|) each.
 std::string same_name(std::string_view name, std::span<const std::string> candidates);
 
-// "; did you mean 'x'?" when there is a near name, else "; valid: a, b, c".
+// The candidate that the name is, as same_name has it; the name where none is.
+std::string meant_name(std::string_view name, std::span<const std::string> candidates);
+
+// "; did you mean 'x'?" when there is a near name; else "; did you mean 'x', 'y', 'z'?" of the
+// first three in which the name is written, or that are written in it; else "; valid: a, b, c".
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
 // Bytes of the character at `at`, by the table of well-formed sequences of the Unicode standard

@@ -96,11 +96,12 @@ WhatIfChange read_what_if(const std::string& text, const Location& where) {
   WhatIfChange change{.name = text.substr(0, equals), .where = where};
   const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
   if (change.name == "schedule") {
-    if (find_schedule(value) == nullptr) {
-      throw InputError(where, fmt::format("unknown schedule '{}'{}", value,
-                                          suggestion(value, schedule_names())));
+    const std::vector<std::string> valid = schedule_names();
+    change.schedule = meant_name(value, valid);
+    if (find_schedule(change.schedule) == nullptr) {
+      throw InputError(where,
+                       fmt::format("unknown schedule '{}'{}", value, suggestion(value, valid)));
     }
-    change.schedule = value;
     return change;
   }
   std::vector<std::string> known{"schedule"};

@@ -282,9 +282,15 @@ Transformer find_model(const std::string& name, const Location& asked) {
   if (source != models.end()) return *source;
   std::vector<std::string> names;
   for (const Transformer& model : models) names.push_back(model.name);
-  const std::string same = same_name(name, names);
-  if (!same.empty()) return *std::ranges::find(models, same, &Transformer::name);
-  throw InputError(asked, fmt::format("model '{}' is not known{}", name, suggestion(name, names)));
+  // An id that stands nowhere: what is behind its owner, less what tells checkpoints apart.
+  std::string short_name = name.substr(name.rfind('/') + 1);
+  for (const std::string_view ending : {"-hf", "-Instruct", "-Base", "-base", "-instruct"}) {
+    if (short_name.ends_with(ending)) short_name.resize(short_name.size() - ending.size());
+  }
+  const auto meant = std::ranges::find(models, meant_name(short_name, names), &Transformer::name);
+  if (meant != models.end()) return *meant;
+  throw InputError(asked,
+                   fmt::format("model '{}' is not known{}", name, suggestion(short_name, names)));
 }
 
 Transformer read_model(const YamlValue& value, const std::string& scenario_file) {

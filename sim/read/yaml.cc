@@ -13,14 +13,10 @@
 #include "sim/core/text.h"
 #include "sim/read/guarded_yaml.h"
 #include "sim/read/observer.h"
+#include "sim/read/short_names.h"
 
 namespace pipesim {
 namespace {
-
-std::string normalized(std::string key) {
-  std::ranges::replace(key, '-', '_');
-  return key;
-}
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
@@ -133,7 +129,7 @@ std::string in_one_line(const YAML::Node& node) {
   if (!node.IsMap()) return "~";
   for (const auto& item : node) {
     const bool text = item.first.IsScalar();
-    parts.push_back((text ? normalized(item.first.Scalar()) : in_one_line(item.first)) + ": " +
+    parts.push_back((text ? key_in("", item.first.Scalar()) : in_one_line(item.first)) + ": " +
                     in_one_line(item.second));
   }
   std::ranges::sort(parts);
@@ -225,10 +221,11 @@ class Replacing {
   // Turns any other value into a map.
   [[nodiscard]] YAML::Node in_map(const YAML::Node& at, std::span<const std::string> path) const {
     YAML::Node made(YAML::NodeType::Map);
+    const std::string section = path.size() > 1 ? "" : path_.substr(0, path_.rfind('.'));
     bool found = false;
     for (const auto& entry : at.IsMap() ? at : YAML::Node(YAML::NodeType::Map)) {
       const bool here =
-          !found && entry.first.IsScalar() && normalized(entry.first.Scalar()) == path[0];
+          !found && entry.first.IsScalar() && key_in(section, entry.first.Scalar()) == path[0];
       made.force_insert(entry.first, here ? in(entry.second, path.subspan(1)) : entry.second);
       found = found || here;
     }
@@ -306,7 +303,9 @@ Override parse_override(const std::string& text, const Location& where) {
   if (equals == std::string::npos || std::ranges::any_of(parts, &std::string::empty)) {
     throw InputError(where, fmt::format("'{}': expected path.to.key=value", text));
   }
-  return {normalized(path), text.substr(equals + 1), where};
+  Location value = where;
+  if (value.column > 0) value.column += static_cast<int>(equals) + 1;
+  return {in_full(path), text.substr(equals + 1), where, value};
 }
 
 YamlSource::YamlSource(std::string name, const std::string& text, std::vector<Override> overrides)
@@ -375,11 +374,10 @@ std::string YamlValue::text() const {
 
 std::string YamlValue::choice(std::span<const std::string> choices) const {
   tell(*this, ValueKind::kChoice, 0, choices);
-  std::string given = plain_text(*this);
-  if (std::ranges::find(choices, given) != choices.end()) return given;
-  std::string same = same_name(given, choices);
-  if (same.empty()) fail(fmt::format("'{}' is not known{}", given, suggestion(given, choices)));
-  return same;
+  const std::string given = plain_text(*this);
+  std::string meant = meant_name(given, choices);
+  if (std::ranges::find(choices, meant) != choices.end()) return meant;
+  fail(fmt::format("'{}' is not known{}", given, suggestion(given, choices)));
 }
 
 bool YamlValue::flag() const {
@@ -490,7 +488,7 @@ YamlMap::YamlMap(const YamlValue& value, bool repeats) : value_(value) {
     if (!item.first.IsScalar()) {
       YamlValue(source, item.first, value.path()).fail("expected plain text as a key");
     }
-    const std::string key = normalized(item.first.Scalar());
+    const std::string key = key_in(value.path(), item.first.Scalar());
     const std::string path = value.path().empty() ? key : value.path() + "." + key;
     Entry entry{key, YamlValue(source, item.second, path)};
     entry.value.key_mark_ = item.first.Mark();

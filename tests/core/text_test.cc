@@ -59,6 +59,20 @@ TEST(Suggestion, NamesTheNearestOrAll) {
   EXPECT_EQ(suggestion("gpip", std::vector<std::string>{}), "");
 }
 
+TEST(Suggestion, NamesThreeThatHoldPartOfTheName) {
+  const std::vector<std::string> models{"gpt3-175b", "llama2-13b", "llama3-8b", "llama3-70b",
+                                        "olmo-2-13b"};
+  EXPECT_EQ(suggestion("13b", models), "; did you mean 'llama2-13b', 'olmo-2-13b'?");
+  EXPECT_EQ(suggestion("Llama", models), "; did you mean 'llama2-13b', 'llama3-8b', 'llama3-70b'?");
+  EXPECT_EQ(suggestion("Meta-Llama-3-8B-Chat", models), "; did you mean 'llama3-8b'?");
+}
+
+TEST(MeantName, IsTheSameButForCaseAndDashes) {
+  EXPECT_EQ(meant_name("ZBH1", kNames), "zb-h1");
+  EXPECT_EQ(meant_name("1F1B", kNames), "1f1b");
+  EXPECT_EQ(meant_name("zb", kNames), "zb");
+}
+
 TEST(Human, WritesSecondsInAFittingUnit) {
   EXPECT_EQ(human(Seconds(0)), "0 s");
   EXPECT_EQ(human(Seconds(2.5)), "2.500 s");

@@ -156,6 +156,33 @@ TEST(Yaml, TakesDashesForUnderscores) {
   map.finish();
 }
 
+TEST(Yaml, TakesShortNamesOfSizesInTheirSection) {
+  const YamlSource source("s.yaml", "parallel: {pp: 4, tp: 2}\nbatch: {mbs: 1}\ncost: {pp: 3}\n",
+                          {parse_override("tp=8", {}), parse_override("parallel.dp=5", {}),
+                           parse_override("batch.gbs=40", {})});
+  YamlMap root(source.root());
+  YamlMap parallel(*root.find("parallel"));
+  EXPECT_EQ(parallel.find("pipeline_model_parallel_size")->integer(1, 64), 4);
+  EXPECT_EQ(parallel.find("tensor_model_parallel_size")->integer(1, 64), 8);
+  EXPECT_EQ(parallel.find("data_parallel_size")->integer(1, 64), 5);
+  parallel.finish();
+  YamlMap batch(*root.find("batch"));
+  EXPECT_EQ(batch.find("micro_batch_size")->integer(1, 64), 1);
+  EXPECT_EQ(batch.find("global_batch_size")->integer(1, 64), 40);
+  EXPECT_TRUE(YamlMap(*root.find("cost")).find("pp"));
+}
+
+TEST(Yaml, RefusesASizeUnderBothOfItsNames) {
+  const std::string message = message_of([] {
+    const YamlSource source("s.yaml", "parallel: {pp: 4, pipeline_model_parallel_size: 2}\n");
+    YamlMap root(source.root());
+    (void)YamlMap(*root.find("parallel"));
+  });
+  EXPECT_NE(message.find("s.yaml:1:19: parallel.pipeline_model_parallel_size: this key is there"),
+            std::string::npos)
+      << message;
+}
+
 TEST(Yaml, SaysWhichKeyIsMissing) {
   const std::string message =
       refusal("a: 1\n", [](YamlMap& map) { (void)map.require("batch", "a map"); });
