@@ -39,11 +39,13 @@ struct ParameterState {
   // Data-parallel ranks that divide one copy, beside which there are others (hybrid sharding); 0:
   // all.
   int shard_degree = 0;
+  double weight_bytes = 2;  // of a parameter, and of its gradient unless in fp32; in fp32 4
   OptimizerState optimizer = {};
 
+  [[nodiscard]] bool in_fp32() const { return weight_bytes == 4; }
   [[nodiscard]] int holders() const { return data * copies; }
   [[nodiscard]] int shards() const { return shard_degree > 0 ? shard_degree : holders(); }
-  [[nodiscard]] double gradient_bytes() const { return gradients_in_fp32 ? 4 : 2; }
+  [[nodiscard]] double gradient_bytes() const { return gradients_in_fp32 ? 4 : weight_bytes; }
   [[nodiscard]] bool reduces_every_microbatch() const {
     return sharded_gradients && reduce_every_microbatch;
   }

@@ -22,7 +22,7 @@ namespace pipesim {
 // split of the summed dimension k, that are fastest.
 struct MatmulCurve {
   // Share of the peak that 128 x 256 tiles reach in full waves at endless k.
-  EnumArray<Precision, double> efficiency{1, 1, 1};
+  EnumArray<Precision, double> efficiency{1, 1, 1, 1};
   double memory_efficiency = 1;  // share of the memory bandwidth that operands stream at
   double fill = 0;               // elements of k (of 2 bytes) that filling a tile's pipeline costs
   double edge = 0;               // elements of a tile's side: small tiles feed the cores worse
@@ -55,7 +55,7 @@ inline constexpr std::array<const char*, 6> kAttentionKernels{"unfused", "flash-
 // Shares of what kernels reach alone and in bursts that they keep in training, where the power
 // limit holds and collectives run beside them. 1: as alone.
 struct Sustained {
-  EnumArray<Precision, double> matmul{1, 1, 1};
+  EnumArray<Precision, double> matmul{1, 1, 1, 1};
   double attention = 1;
   double streaming = 1;
   double unaligned = 1;  // of a matmul whose operands' rows begin at no multiple of 16 bytes

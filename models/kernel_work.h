@@ -9,12 +9,18 @@
 
 namespace pipesim {
 
-enum class Precision : std::uint8_t { kBf16, kFp8, kFp4 };
+// kBf16 stands for 16 bits.
+enum class Precision : std::uint8_t { kBf16, kFp8, kFp4, kFp32 };
 template <>
-inline constexpr std::size_t kSizeOf<Precision> = 3;
+inline constexpr std::size_t kSizeOf<Precision> = 4;
 // Bytes of a number.
 inline double size_of(Precision precision) {
-  return precision == Precision::kBf16 ? 2 : precision == Precision::kFp8 ? 1 : 0.5;
+  constexpr double kSizes[] = {2, 1, 0.5, 4};
+  return kSizes[static_cast<std::size_t>(precision)];
+}
+// 8 and 4 bits: copies of numbers that are kept in 16.
+inline bool is_quantized(Precision precision) {
+  return precision == Precision::kFp8 || precision == Precision::kFp4;
 }
 
 // C (m x n) = A (m x k) B (k x n), `batch` of them in one kernel; 2 m n k flops each.
@@ -31,7 +37,7 @@ struct Matmul {
   [[nodiscard]] double results() const {
     return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(batch);
   }
-  [[nodiscard]] bool adds() const { return result_bytes > 2; }
+  [[nodiscard]] bool adds() const { return result_bytes > 4; }
   [[nodiscard]] Flops flops() const {
     return Flops(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                  static_cast<double>(batch));
@@ -48,6 +54,7 @@ struct Attention {
   // Queries over all heads and sequences, which a kernel's thread blocks divide. Infinite where
   // they divide something else.
   double rows = std::numeric_limits<double>::infinity();
+  Precision precision = Precision::kBf16;  // 16 bits, or kFp32
 };
 
 }  // namespace pipesim

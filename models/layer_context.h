@@ -52,6 +52,9 @@ struct LayerContext {
   int expert = 1;         // ranks that divide the experts
   int expert_tensor = 1;  // ranks that divide each expert
   RecomputeGranularity recompute = {};
+  RecomputedLayers recomputed_layers = {};  // of kFull
+  // LoRA: adapters of this rank beside the linear layers train, and nothing else; 0: all does.
+  int adapter_rank = 0;
   bool flash_attention = true;
   bool fused_gate = true;   // a gated activation is one kernel, which keeps no factor of a product
   bool causal = true;       // halves the work of flash attention; without it all scores are made
@@ -84,6 +87,12 @@ struct LayerContext {
   bool fp8_parameters = false;  // weights are kept in fp8 alone (Megatron-LM's fp8_param_gather)
   Precision precision = Precision::kBf16;  // of the linear layers, router and output excepted
 };
+
+// Bytes of a number that is in none of fewer bits: a weight, an activation, a message.
+inline double element_bytes(const LayerContext& context) {
+  return context.precision == Precision::kFp32 ? size_of(Precision::kFp32)
+                                               : size_of(Precision::kBf16);
+}
 
 // Why the model cannot be divided like this, in words that name Megatron's sizes; empty when it
 // can. The functions on layers require that it can.

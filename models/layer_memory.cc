@@ -5,7 +5,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kElement = 2;  // bytes of bf16
 using enum RecomputeModule;
 
 // Options that drop a module's input: recomputation and offload.
@@ -19,8 +18,9 @@ class Tensors {
   Tensors(const Transformer& model, const LayerContext& context)
       : model_(model),
         context_(context),
+        element_(element_bytes(context)),
         linear_(size_of(context.precision)),
-        before_activation_(context.fp8_activation_input ? size_of(Precision::kFp8) : kElement),
+        before_activation_(context.fp8_activation_input ? size_of(Precision::kFp8) : element_),
         tokens_(layer_tokens(context)),
         divided_(divided_tokens(context)),
         read_by_columns_(context.keeps_gathered ? tokens_ : divided_),
@@ -32,15 +32,15 @@ class Tensors {
     if (context_.dropout) keep("dropout mask", divided_ * hidden_, Kept::kForB);
   }
   void output() {
-    keep("input of the final norm", divided_ * hidden_ * kElement, Kept::kForB);
+    keep("input of the final norm", divided_ * hidden_ * element_, Kept::kForB);
     if (context_.vocabulary_devices > 0) return;
-    keep("input of the logits", read_by_columns_ * hidden_ * kElement, Kept::kForW);
+    keep("input of the logits", read_by_columns_ * hidden_ * element_, Kept::kForW);
     const double logits = tokens_ * model_.vocab_size / ranks_;
     keep("softmax of the logits, fp32", logits * 4, Kept::kForB);
-    keep("gradient of the logits", logits * kElement, Kept::kFromB);
+    keep("gradient of the logits", logits * element_, Kept::kFromB);
   }
   void mtp_projection() {
-    keep("inputs of the MTP norms", 2 * divided_ * hidden_ * kElement, Kept::kForB);
+    keep("inputs of the MTP norms", 2 * divided_ * hidden_ * element_, Kept::kForB);
     keep("input of the MTP projection", 2 * divided_ * hidden_ * linear_, Kept::kForW);
     keep("gradient of the MTP projection", tokens_ * hidden_ / ranks_ * linear_, Kept::kFromB);
   }
@@ -56,7 +56,7 @@ class Tensors {
   // Where the product of a gated activation is a kernel of its own.
   void keep_gate(double inner, RecomputeGranularity again) {
     if (!model_.gated_mlp || context_.fused_gate) return;
-    keep("gate after its activation", inner * kElement, Kept::kForB, {again});
+    keep("gate after its activation", inner * element_, Kept::kForB, {again});
   }
   void keep(const char* name, double bytes, Kept kept, Module module = {}) {
     list_.push_back({name, Bytes(bytes), kept, module.again, module.leaves});
@@ -73,6 +73,7 @@ class Tensors {
 
   const Transformer& model_;
   const LayerContext& context_;
+  const double element_;
   const double linear_;  // bytes of an element that a linear layer keeps
   const double before_activation_;
   const double tokens_;
@@ -92,26 +93,26 @@ void Tensors::plain_projections() {
   keep("input of queries, keys, values", read_by_columns_ * hidden_ * linear_, Kept::kForW,
        {kLayerNorm, OffloadModule::kQkvLinear});
   if (model_.qk_norm != QkNorm::kNone) {
-    keep("inputs of the query and key norms", (queries + keys) * kElement, Kept::kForB);
+    keep("inputs of the query and key norms", (queries + keys) * element_, Kept::kForB);
   }
   const Module core{{}, OffloadModule::kCoreAttention};
-  keep("queries", queries * kElement, Kept::kForB, core);
-  keep("keys", keys * kElement, Kept::kForB, core);
-  keep("values", values * kElement, Kept::kForB, core);
+  keep("queries", queries * element_, Kept::kForB, core);
+  keep("keys", keys * element_, Kept::kForB, core);
+  keep("values", values * element_, Kept::kForB, core);
   const double gate = model_.output_gate ? tokens_ * heads.queries * heads.v / ranks_ : 0;
   const double own_values = tokens_ * heads.value_groups * heads.v / ranks_;
   keep("gradient of queries, keys, values", (queries + gate + keys + own_values) * linear_,
        Kept::kFromB);
   if (gate == 0) return;
-  keep("gate of attention's output", gate * kElement, Kept::kForB);
-  keep("output of attention, before its gate", gate * kElement, Kept::kForB);
+  keep("gate of attention's output", gate * element_, Kept::kForB);
+  keep("output of attention, before its gate", gate * element_, Kept::kForB);
 }
 
 // The indexer's scores are made again.
 void Tensors::indexer() {
   const SparseAttention& indexer = *model_.sparse;
   const double width = (indexer.num_heads + 1.0) * indexer.head_size + indexer.num_heads;
-  keep("queries, keys and weights of the indexer", tokens_ * width * kElement, Kept::kForB);
+  keep("queries, keys and weights of the indexer", tokens_ * width * element_, Kept::kForB);
   keep("tokens that the indexer found", tokens_ * indexer.topk * 4, Kept::kForB);
   keep("gradient of the indexer", tokens_ * width * linear_, Kept::kFromB);
 }
@@ -126,16 +127,16 @@ void Tensors::linear_attention() {
   keep("input of queries, keys, values, gates", read_by_columns_ * hidden_ * linear_, Kept::kForW,
        {kLayerNorm, OffloadModule::kQkvLinear});
   if (linear.conv_kernel > 0) {
-    keep("input of the convolution", convolved * kElement, Kept::kForB);
+    keep("input of the convolution", convolved * element_, Kept::kForB);
   }
-  keep("queries, keys, values", convolved * kElement, Kept::kForB,
+  keep("queries, keys, values", convolved * element_, Kept::kForB,
        {{}, OffloadModule::kCoreAttention});
-  keep("gate of attention's output", values * kElement, Kept::kForB);
+  keep("gate of attention's output", values * element_, Kept::kForB);
   keep("decays and steps, fp32", tokens_ * scalars / ranks_ * 4, Kept::kForB);
   if (linear.kind == LinearAttention::Kind::kGatedDelta) {
-    keep("solved chunks", heads * linear.chunk_size * kElement, Kept::kForB, {kCoreAttention});
+    keep("solved chunks", heads * linear.chunk_size * element_, Kept::kForB, {kCoreAttention});
   }
-  keep("output of attention, before its norm", values * kElement, Kept::kForB);
+  keep("output of attention, before its norm", values * element_, Kept::kForB);
   keep("output of attention", values * linear_, Kept::kForW,
        {{}, OffloadModule::kAttentionProjection});
   keep("gradient of queries, keys, values, gates", tokens_ * linear.projected() / ranks_ * linear_,
@@ -147,10 +148,10 @@ void Tensors::projector() {
   const double patches = encoder.patches * images_of(model_, context_);
   const double tokens = patches / encoder.merged;
   keep("patches", patches * encoder.inputs * linear_, Kept::kForW);
-  keep("input of the encoder's last norm", patches * encoder.hidden_size * kElement, Kept::kForB);
+  keep("input of the encoder's last norm", patches * encoder.hidden_size * element_, Kept::kForB);
   keep("input of the projector", patches * encoder.hidden_size * linear_, Kept::kForW);
   const double inner = tokens * encoder.projector_size * encoder.projectors;
-  keep("projector before its activation", inner * kElement, Kept::kForB);
+  keep("projector before its activation", inner * element_, Kept::kForB);
   keep("projector after its activation", inner * linear_, Kept::kForW);
   keep("gradients of the projector",
        (inner + encoder.projectors * tokens * hidden_ + patches * encoder.hidden_size) * linear_,
@@ -166,17 +167,17 @@ void Tensors::latent_projections() {
   const double kv_rank = divided_ * latent.kv_rank;
   keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW,
        {kLayerNorm, OffloadModule::kQkvLinear});
-  keep("compressed, before their norms", (q_rank + kv_rank) * kElement, Kept::kForB);
+  keep("compressed, before their norms", (q_rank + kv_rank) * element_, Kept::kForB);
   keep("compressed, inputs of queries, keys, values", (q_rank + kv_rank) * linear_, Kept::kForW,
        {kLatentNorm});
   const Module core{kLatentUp, OffloadModule::kCoreAttention};
-  keep("queries", heads * qk * kElement, Kept::kForB, core);
+  keep("queries", heads * qk * element_, Kept::kForB, core);
   if (is_sparse(mixer_)) {
-    keep("queries in the latent space", heads * (latent.kv_rank + latent.rope_head_size) * kElement,
+    keep("queries in the latent space", heads * (latent.kv_rank + latent.rope_head_size) * element_,
          Kept::kForB, core);
   } else {
-    keep("keys", heads * qk * kElement, Kept::kForB, core);
-    keep("values", heads * v * kElement, Kept::kForB, core);
+    keep("keys", heads * qk * element_, Kept::kForB, core);
+    keep("values", heads * v * element_, Kept::kForB, core);
   }
   keep("gradient of the compressed",
        (q_rank + kv_rank + divided_ * latent.rope_head_size) * linear_, Kept::kFromB);
@@ -190,25 +191,25 @@ void Tensors::core() {
   const double outputs = tokens_ * heads * all.v;
   if (is_sparse(mixer_) && model_.latent) {
     keep("output of attention in the latent space",
-         tokens_ * heads * model_.latent->kv_rank * kElement, Kept::kForB);
+         tokens_ * heads * model_.latent->kv_rank * element_, Kept::kForB);
   }
   const Module projection{{}, OffloadModule::kAttentionProjection};
   if (context_.flash_attention || is_sparse(mixer_)) {
     keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, {kCoreAttention});
     const int bits = context_.attention_output_bits;
-    const bool copied = context_.precision != Precision::kBf16 && bits == 0;
-    const double element = bits > 0 ? bits / 8.0 : kElement;
+    const bool copied = is_quantized(context_.precision) && bits == 0;
+    const double element = bits > 0 ? bits / 8.0 : element_;
     keep("output of attention", outputs * element, copied ? Kept::kForB : Kept::kForBoth,
          copied ? Module{} : projection);
     if (copied) keep("output of attention, fp8", outputs * linear_, Kept::kForW, projection);
     return;
   }
   const double scores = tokens_ * context_.seq_length * heads;
-  keep("softmax of the scores", scores * kElement, Kept::kForB,
+  keep("softmax of the scores", scores * element_, Kept::kForB,
        {kCoreAttention, OffloadModule::kCoreAttention});
   if (context_.dropout) {
     keep("mask of the scores", scores, Kept::kForB, {kCoreAttention});
-    keep("scores after dropout", scores * kElement, Kept::kForB, {kCoreAttention});
+    keep("scores after dropout", scores * element_, Kept::kForB, {kCoreAttention});
   }
   keep("output of attention", outputs * linear_, Kept::kForW, projection);
 }
@@ -216,11 +217,11 @@ void Tensors::core() {
 // The gradient of a row-divided matrix's output was gathered for B, and stays so for W.
 void Tensors::after_block(const char* mask, const char* norm) {
   if (context_.dropout) keep(mask, divided_ * hidden_, Kept::kForB, {kDropout});
-  if (model_.post_norms) keep(norm, divided_ * hidden_ * kElement, Kept::kForB);
+  if (model_.post_norms) keep(norm, divided_ * hidden_ * element_, Kept::kForB);
 }
 
 void Tensors::attention() {
-  keep("input of the attention norm", divided_ * hidden_ * kElement, Kept::kForB,
+  keep("input of the attention norm", divided_ * hidden_ * element_, Kept::kForB,
        {{}, OffloadModule::kAttentionNorm});
   if (mixer_ == Mixer::kLinear) {
     linear_attention();
@@ -238,7 +239,7 @@ void Tensors::attention() {
 }
 
 void Tensors::mlp_block(Feed feed) {
-  keep("input of the MLP norm", divided_ * hidden_ * kElement, Kept::kForB,
+  keep("input of the MLP norm", divided_ * hidden_ * element_, Kept::kForB,
        {{}, OffloadModule::kMlpNorm});
   if (feed == Feed::kExperts) {
     experts();
@@ -260,7 +261,7 @@ void Tensors::experts() {
   const double parts = model_.gated_mlp ? 2 : 1;
   const double rows = expert_rows(model_, context_);
   const double inner = rows * experts.ffn_hidden_size / context_.expert_tensor;
-  keep("input of the router", divided_ * hidden_ * kElement, Kept::kForW, {kLayerNorm});
+  keep("input of the router", divided_ * hidden_ * element_, Kept::kForW, {kLayerNorm});
   keep("scores of the router, fp32", divided_ * experts.num_experts * 4, Kept::kForB, {kMoe});
   keep("gradient of the router, fp32", divided_ * experts.num_experts * 4, Kept::kFromB);
   const double width = expert_width(model_);
@@ -281,7 +282,7 @@ void Tensors::experts() {
   const double shared = tokens_ * shared_width(experts) / ranks_;
   const RecomputeGranularity whole = kMoe | kSharedExperts;
   // Their input is the router's; in fp8 it is a copy.
-  if (context_.precision != Precision::kBf16) {
+  if (is_quantized(context_.precision)) {
     keep("input of the shared experts, fp8", divided_ * hidden_ * linear_, Kept::kForW, {whole});
   }
   keep("shared experts before their activation", parts * shared * before_activation_, Kept::kForB,
@@ -342,25 +343,32 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   if (ends && context.vocabulary_devices > 0) {
     held.dense -= 1.0 * model.vocab_size / context.tensor * model.hidden_size;
   }
-  memory.dense_parameters = held.dense;
-  memory.expert_parameters = held.expert;
-  memory.weights = Bytes((held.dense + held.expert) * kElement);
-  if (context.precision != Precision::kBf16 && !ends) {
+  const LayerParameters trained = trained_parameters(held, context.adapter_rank);
+  const bool beside = context.adapter_rank > 0;  // adapters, of what is held
+  memory.dense_parameters = held.dense + (beside ? trained.dense : 0);
+  memory.expert_parameters = held.expert + (beside ? trained.expert : 0);
+  memory.dense_trained = trained.dense;
+  memory.expert_trained = trained.expert;
+  memory.weights =
+      Bytes((memory.dense_parameters + memory.expert_parameters) * element_bytes(context));
+  if (is_quantized(context.precision) && !ends) {
     const double copies = size_of(context.precision) * (context.fp8_transposes ? 2 : 1);
-    memory.weights += Bytes((copies - (context.fp8_parameters ? kElement : 0)) * held.matmul);
+    memory.weights +=
+        Bytes((copies - (context.fp8_parameters ? element_bytes(context) : 0)) * held.matmul);
   }
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
     if (tensor.kept != Kept::kFromB) bytes_of(tensor, context, memory) += tensor.bytes;
     if (tensor.kept != Kept::kForB) memory.weight_stash += tensor.bytes;
   }
   memory.checkpoint =
-      ends ? memory.activation : Bytes(checkpoint_elements(model, kind, context) * kElement);
+      ends ? memory.activation
+           : Bytes(checkpoint_elements(model, kind, context) * element_bytes(context));
   return memory;
 }
 
 Bytes message_bytes(const Transformer& model, const LayerContext& context) {
   const bool divided = context.sequence_parallel || context.scatter_sends;
-  return Bytes(layer_tokens(context) * model.hidden_size * kElement /
+  return Bytes(layer_tokens(context) * model.hidden_size * element_bytes(context) /
                (divided ? context.tensor : 1));
 }
 

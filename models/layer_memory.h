@@ -45,6 +45,8 @@ KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerCo
 struct LayerMemory {
   double dense_parameters = 0;  // on this GPU, reduced over data and context parallel ranks
   double expert_parameters = 0;
+  double dense_trained = 0;  // of these, and of adapters, those that have gradients and states
+  double expert_trained = 0;
   Bytes weights;     // what passes read: bf16; in fp8 copies of the matrices, beside or alone
   Bytes activation;  // per microbatch, from F (under full recompute from R) to B
   // Per microbatch, from B to W. May exceed `activation`, where gradients are more than B frees.

@@ -13,6 +13,7 @@ void add_linear(LayerParameters& sum, double inputs, double outputs, bool bias, 
   const double matrix = inputs * outputs / (input_ranks * output_ranks);
   sum.dense += matrix + (bias ? outputs / output_ranks : 0.0);
   sum.matmul += matrix;
+  sum.dense_sides += inputs / input_ranks + outputs / output_ranks;
 }
 
 void add_latent_attention(LayerParameters& sum, const Transformer& model, double ranks) {
@@ -94,7 +95,9 @@ void add_mlp(LayerParameters& sum, const Transformer& model, double h, double ff
 
 void add_experts(LayerParameters& sum, const Transformer& model, const WeightDivision& division) {
   const Experts& experts = *model.experts;
+  const double sides = sum.dense_sides;
   add_linear(sum, model.hidden_size, experts.num_experts, experts.router_bias, 1, 1);
+  sum.dense_sides = sides;
   if (experts.shared_experts > 0) {
     add_mlp(sum, model, model.hidden_size, shared_width(experts), division.tensor);
     if (experts.shared_gate) sum.dense += model.hidden_size;
@@ -108,6 +111,7 @@ void add_experts(LayerParameters& sum, const Transformer& model, const WeightDiv
   const double held = 1.0 * experts.num_experts / division.expert;
   sum.expert += held * one.dense;
   sum.matmul += held * one.matmul;
+  sum.expert_sides += held * one.dense_sides;
 }
 
 void add_layer(LayerParameters& sum, const Transformer& model, LayerKind kind,
@@ -156,6 +160,7 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
     case LayerKind::kOutput:
       sum.dense += norm_parameters(model, model.hidden_size);
       add_linear(sum, h, model.vocab_size, false, 1, division.tensor);
+      sum.dense_sides = 0;
       break;
     case LayerKind::kMtp:
       sum.dense += 3 * norm_parameters(model, model.hidden_size);
@@ -164,6 +169,11 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
       break;
   }
   return sum;
+}
+
+LayerParameters trained_parameters(const LayerParameters& held, int adapter_rank) {
+  if (adapter_rank == 0) return held;
+  return {.dense = adapter_rank * held.dense_sides, .expert = adapter_rank * held.expert_sides};
 }
 
 namespace {

@@ -20,12 +20,20 @@ struct LayerParameters {
   // The part of both that matmuls read, and that fp8 copies: no norms, biases, positions or
   // embeddings.
   double matmul = 0;
+  // Inputs and outputs of those matrices together, as they are divided, but the router's and the
+  // ends': an adapter of rank r (LoRA) has so many times r.
+  double dense_sides = 0;
+  double expert_sides = 0;
 };
 
 // Matrices are divided over the tensor ranks by columns or rows; norms, biases of row-divided
 // matrices, the router, the compressing matrices of latent attention and positions are held by all.
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division);
+
+// Parameters of a layer that have gradients and states: with an adapter's rank above 0 the adapters
+// alone, which stand beside `held`.
+LayerParameters trained_parameters(const LayerParameters& held, int adapter_rank);
 
 // Parameters of one layer. A tied output counts its matrix here all the same: it is used, and held
 // where it is on another device than the input.

@@ -54,23 +54,27 @@ Flops flops(const Work& work) {
   return sum;
 }
 
-Flops model_flops(const Transformer& model, int seq_length, bool causal) {
-  LayerContext context;
-  context.seq_length = seq_length;
-  context.causal = causal;
-  const auto forward = [&](LayerKind kind) {
-    return flops(layer_work(model, kind, PassKind::kF, context));
+Flops model_flops(const Transformer& model, int seq_length, bool causal, int adapter_rank) {
+  LayerContext frozen;
+  frozen.seq_length = seq_length;
+  frozen.causal = causal;
+  LayerContext context = frozen;
+  context.adapter_rank = adapter_rank;
+  const auto third = [&](LayerKind kind) {
+    const Flops forward = flops(layer_work(model, kind, PassKind::kF, context));
+    if (adapter_rank == 0) return forward;
+    return forward - 1 / 3. * flops(layer_work(model, kind, PassKind::kW, frozen));
   };
-  Flops sum = (1.0 + model.mtp_layers) * forward(LayerKind::kOutput);
+  Flops sum = (1.0 + model.mtp_layers) * third(LayerKind::kOutput);
   const KindCounts counts = count_layers(model, 0, model.num_layers);
   for (const LayerKind kind : kDecoderKinds) {
     const int number = counts[kind];
-    if (number > 0) sum += 1.0 * number * forward(kind);
+    if (number > 0) sum += 1.0 * number * third(kind);
   }
-  if (model.mtp_layers > 0) sum += 1.0 * model.mtp_layers * forward(LayerKind::kMtp);
+  if (model.mtp_layers > 0) sum += 1.0 * model.mtp_layers * third(LayerKind::kMtp);
   if (model.encoder) {
-    sum += forward(LayerKind::kEmbedding);
-    sum += 1.0 * model.encoder->num_layers * forward(LayerKind::kEncoder);
+    sum += third(LayerKind::kEmbedding);
+    sum += 1.0 * model.encoder->num_layers * third(LayerKind::kEncoder);
   }
   return 3.0 * sum;
 }

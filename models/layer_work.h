@@ -43,8 +43,8 @@ Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
 Flops flops(const Work& work);
 
 // Forward and backward of one sequence through the whole model, nothing recomputed: three times
-// what F takes. Half of attention when `causal`; the convention has to be named beside an MFU. MTP
-// modules included.
-Flops model_flops(const Transformer& model, int seq_length, bool causal);
+// what F takes, where adapters alone train less W of what is frozen. Half of attention when
+// `causal`; the convention has to be named beside an MFU. MTP modules included.
+Flops model_flops(const Transformer& model, int seq_length, bool causal, int adapter_rank = 0);
 
 }  // namespace pipesim

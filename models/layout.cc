@@ -81,6 +81,21 @@ std::vector<int> split_by_device(const Transformer& model, const Placement& plac
 
 }  // namespace
 
+KindCounts count_recomputed(const Transformer& model, const StageLayers& stage,
+                            const RecomputedLayers& layers) {
+  KindCounts counts{};
+  if (layers.all()) {
+    counts = count_layers(model, stage);
+    counts[LayerKind::kEmbedding] = 0;
+    counts[LayerKind::kOutput] = 0;
+    return counts;
+  }
+  for (int i = 0; i < stage.layers; ++i) {
+    if (layers.has(i)) ++counts[layer_kind(model, stage.first + i)];
+  }
+  return counts;
+}
+
 KindCounts count_layers(const Transformer& model, const StageLayers& stage) {
   KindCounts counts = count_layers(model, stage.first, stage.layers);
   counts[LayerKind::kEmbedding] = stage.embedding ? 1 : 0;

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/recompute.h"
 #include "models/transformer.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/placement.h"
@@ -41,6 +42,11 @@ struct Layout {
 // Layers on the stage, by kind: an encoder's layers with the embedding. O(1), with a pattern
 // O(layers).
 KindCounts count_layers(const Transformer& model, const StageLayers& stage);
+
+// Layers of a stage that full recomputation makes again. MTP modules and the encoder are among them
+// only where all layers are. O(layers), O(1) where it makes all again.
+KindCounts count_recomputed(const Transformer& model, const StageLayers& stage,
+                            const RecomputedLayers& layers);
 
 // Layers on a device, by chunk. O(chunks).
 std::vector<StageLayers> stages_of(const Layout& layout, const Placement& placement, int device);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -12,8 +13,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kElement = 2;  // bytes of bf16
-
 // Ranks that divide what is held of the same experts.
 int expert_shards(const LayerContext& context, const ParameterState& state) {
   return context.tensor * context.context * state.shards() /
@@ -22,7 +21,7 @@ int expert_shards(const LayerContext& context, const ParameterState& state) {
 
 // Bytes of a weight as ranks that divide it hold it, and gather it.
 double sharded_weight_bytes(const LayerContext& context) {
-  return context.fp8_parameters ? 1 : kElement;
+  return context.fp8_parameters ? 1 : element_bytes(context);
 }
 
 constexpr int kMostAtATime = 4;
@@ -52,9 +51,10 @@ double message(const Transformer& model, const LayerContext& context) {
 
 Bytes least_state(const Transformer& model, const LayerContext& context,
                   const ParameterState& state) {
-  const double weight = context.fp8_parameters ? 1 : kElement;
-  return Bytes(total_parameters(model) *
-               (weight + state.gradient_bytes() + state.optimizer.device_bytes()));
+  const double weight = context.fp8_parameters ? 1 : element_bytes(context);
+  const bool trains = context.adapter_rank == 0;
+  const double states = state.gradient_bytes() + state.optimizer.device_bytes();
+  return Bytes(total_parameters(model) * (weight + (trains ? states : 0)));
 }
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
@@ -72,16 +72,23 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
 StageMemory MemoryModel::stage(const StageLayers& layers) const {
   KindCounts counts = count_layers(model_, layers);
   counts[LayerKind::kOutput] += layers.mtp;  // every MTP module makes logits of its own
+  const KindCounts again = count_recomputed(model_, layers, context_.recomputed_layers);
+  const int remade = std::accumulate(again.begin(), again.end(), 0);
+  const int group = std::max(1, std::min(context_.recomputed_layers.group, remade));
+  const double inputs = remade > 0 ? std::ceil(1.0 * remade / group) / remade : 1;
   StageMemory sum;
   Bytes largest;
   for (const LayerKind kind : kLayerKinds) {
     const int number = counts[kind];
     if (number == 0) continue;
-    sum.activation += number * of(kind).activation;
-    sum.weight_stash += number * of(kind).weight_stash;
-    sum.checkpoint += number * of(kind).checkpoint;
-    sum.offloaded += number * of(kind).offloaded;
-    largest = std::max(largest, of(kind).activation + of(kind).offloaded - of(kind).checkpoint);
+    const LayerMemory& layer = of(kind);
+    const Bytes whole = layer.activation + layer.offloaded;
+    sum.activation += number * layer.activation;
+    sum.weight_stash += number * layer.weight_stash;
+    sum.checkpoint += inputs * again[kind] * layer.checkpoint;
+    sum.checkpoint += (number - again[kind]) * whole;
+    sum.offloaded += number * layer.offloaded;
+    if (again[kind] > 0) largest = std::max(largest, group * whole - layer.checkpoint);
   }
   sum.recomputed = sum.checkpoint + largest;
   return sum;
@@ -95,10 +102,11 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
     held.buffers = share_buffers(model_, context_);
   }
   for (const StageLayers& stage : stages) {
-    if (stage.embedding && context_.vocabulary_devices == 0) {
+    if (stage.embedding && context_.vocabulary_devices == 0 && trains_vocabulary()) {
       // Its gradient comes whole, and last: what the microbatch kept on the stage is free by
       // then.
-      const double gradient = kElement * matrix() - this->stage(stage).activation.value();
+      const double gradient =
+          element_bytes(context_) * matrix() - this->stage(stage).activation.value();
       temporary = std::max(temporary, gradient);
     }
     const KindCounts counts = count_layers(model_, stage);
@@ -110,8 +118,10 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
     }
   }
   held.vocabulary = vocabulary(stages);
-  held.on_host += Bytes(vocabulary_parameters(stages) * state_.optimizer.host_bytes() /
-                        ranks(state_.distributed_optimizer).dense);
+  if (trains_vocabulary()) {
+    held.on_host += Bytes(vocabulary_parameters(stages) * state_.optimizer.host_bytes() /
+                          ranks(state_.distributed_optimizer).dense);
+  }
   // An output and a gradient on their way out, and a gradient that has come in; what comes in
   // forward is the stage's first activation.
   held.buffers += Bytes(3 * message(model_, context_) + temporary) + weights_on_their_way(stages) +
@@ -126,7 +136,8 @@ double MemoryModel::matrix() const {
 }
 
 double MemoryModel::gradient() const {
-  return state_.gradient_bytes() + (state_.gradients_in_fp32 ? state_.gradient_copy : 0);
+  const bool beside = state_.gradients_in_fp32 && !state_.in_fp32();
+  return state_.gradient_bytes() + (beside ? state_.gradient_copy : 0);
 }
 
 bool MemoryModel::holds_whole_weights() const {
@@ -141,10 +152,13 @@ MemoryModel::Ranks MemoryModel::ranks(bool sharded) const {
 void MemoryModel::add_layers(DeviceMemory& held, int number, const LayerMemory& layer) const {
   const auto divided = [&](double bytes, const Ranks& over) {
     return Bytes(number * bytes *
-                 (layer.dense_parameters / over.dense + layer.expert_parameters / over.expert));
+                 (layer.dense_trained / over.dense + layer.expert_trained / over.expert));
   };
   if (state_.sharded_weights) {
-    held.weights += divided(sharded_weight_bytes(context_), ranks(true));
+    const Ranks over = ranks(true);
+    held.weights +=
+        Bytes(number * sharded_weight_bytes(context_) *
+              (layer.dense_parameters / over.dense + layer.expert_parameters / over.expert));
   }
   if (holds_whole_weights()) held.weights += number * layer.weights;
   held.gradients += divided(gradient(), ranks(state_.reduces_every_microbatch()));
@@ -153,11 +167,13 @@ void MemoryModel::add_layers(DeviceMemory& held, int number, const LayerMemory& 
 }
 
 Bytes MemoryModel::vocabulary(std::span<const StageLayers> stages) const {
-  double weight = state_.sharded_weights ? kElement / ranks(true).dense : 0;
-  if (holds_whole_weights()) weight += kElement;
-  return Bytes(vocabulary_parameters(stages) *
-               (weight + gradient() / ranks(state_.reduces_every_microbatch()).dense +
-                state_.optimizer.device_bytes() / ranks(state_.distributed_optimizer).dense));
+  double weight = state_.sharded_weights ? element_bytes(context_) / ranks(true).dense : 0;
+  if (holds_whole_weights()) weight += element_bytes(context_);
+  const double trained = trains_vocabulary() ? 1 : 0;
+  return Bytes(
+      vocabulary_parameters(stages) *
+      (weight + trained * gradient() / ranks(state_.reduces_every_microbatch()).dense +
+       trained * state_.optimizer.device_bytes() / ranks(state_.distributed_optimizer).dense));
 }
 
 // Weights gathered for a pass, and gradients not yet divided, of the running layer and the next one
@@ -174,7 +190,7 @@ Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) con
       const int number = std::min(counts[kind], kMostAtATime);
       for (int i = 0; i < number; ++i) {
         weights.add(layer.weights);
-        gradients.add(Bytes(gradient() * (layer.dense_parameters + layer.expert_parameters)));
+        gradients.add(Bytes(gradient() * (layer.dense_trained + layer.expert_trained)));
       }
     }
   }
@@ -182,7 +198,7 @@ Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) con
     const int matrices = model_.tied_embeddings ? 1 : 2;
     const double share = share_parameters(model_, context_) / matrices;
     for (int i = 0; i < matrices; ++i) {
-      weights.add(Bytes(kElement * share));
+      weights.add(Bytes(element_bytes(context_) * share));
       gradients.add(Bytes(gradient() * share));
     }
   }

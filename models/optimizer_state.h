@@ -7,7 +7,7 @@
 namespace pipesim {
 
 struct OptimizerState {
-  double main_params = 4;  // the copy that is updated, from which weights are cast
+  double main_params = 4;  // the copy that is updated, from which weights are cast; in fp32 none
   double exp_avg = 4;
   double exp_avg_sq = 4;
   // Only the lower 16 bits of an fp32 copy of bf16 weights are kept: the upper ones are the weight

@@ -79,6 +79,20 @@ constexpr RecomputeGranularity operator|(RecomputeModule a, RecomputeModule b) {
   return RecomputeGranularity(a) | b;
 }
 
+// Under kFull: which of a stage's layers are computed again, and from how many inputs.
+struct RecomputedLayers {
+  int first = 0;  // so many of each stage, from its first on (Megatron-LM's `block`); 0: all
+  int every = 1;  // of these the last of every so many (torchtitan's selective option `2`)
+  int group = 1;  // so many keep one input together, and are made again together (`uniform`)
+
+  // True where the stage's layer of this number, from 0, is one of them.
+  [[nodiscard]] constexpr bool has(int layer) const {
+    return (first == 0 || layer < first) && (layer + 1) % every == 0;
+  }
+  [[nodiscard]] constexpr bool all() const { return first == 0 && every == 1; }
+  friend constexpr auto operator<=>(const RecomputedLayers&, const RecomputedLayers&) = default;
+};
+
 // The words for the granularities that have one.
 inline constexpr std::array<std::string_view, 4> kRecomputeGranularities{"none", "selective",
                                                                          "pointwise", "full"};

@@ -9,8 +9,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kElement = 2;  // bytes of a weight
-
 // A layer as it stands on a stage.
 struct Unit {
   Seconds gather, scatter;
@@ -47,7 +45,7 @@ std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& sta
 }
 
 Units units_of(const Transformer& model, const StageLayers& stage, const LayerCosts& costs,
-               const LayerShardings& shardings) {
+               const LayerShardings& shardings, const RecomputedLayers& again = {}) {
   const bool tied = model.tied_embeddings && stage.embedding && stage.output;
   Units units;
   for (const LayerKind kind : kinds_of(model, stage)) {
@@ -63,6 +61,12 @@ Units units_of(const Transformer& model, const StageLayers& stage, const LayerCo
       unit.weight += logits.backward_weight.cover();
     }
     units.push_back(unit);
+  }
+  if (again.all()) return units;
+  const size_t before = (stage.embedding ? 1 : 0) + count_layers(model, stage)[LayerKind::kEncoder];
+  for (size_t i = 0; i < units.size(); ++i) {
+    const bool decoder = i >= before && i < before + stage.layers;
+    if (!decoder || !again.has(static_cast<int>(i - before))) units[i].again = Seconds(0);
   }
   return units;
 }
@@ -105,11 +109,16 @@ LayerSharding layer_sharding(const Transformer& model, LayerKind kind, const Cos
   if (!is_layer(kind) && context.vocabulary_devices > 0) {  // all devices share the matrix
     held.dense -= 1.0 * model.vocab_size / context.tensor * model.hidden_size;
   }
-  LayerSharding sharding{{held.dense, held.expert}, {}, {}};
-  const double weight = context.fp8_parameters && is_layer(kind) ? 1 : kElement;
+  const LayerParameters trained = trained_parameters(held, context.adapter_rank);
+  const bool beside = context.adapter_rank > 0;  // adapters, of what is held
+  LayerSharding sharding{
+      {held.dense + (beside ? trained.dense : 0), held.expert + (beside ? trained.expert : 0)},
+      {},
+      {}};
+  const double weight = context.fp8_parameters && is_layer(kind) ? 1 : element_bytes(context);
   sharding.gather =
       seconds_over(CollectiveKind::kAllGather, sharding.parameters, weight, setting, hardware);
-  sharding.scatter = seconds_over(CollectiveKind::kReduceScatter, sharding.parameters,
+  sharding.scatter = seconds_over(CollectiveKind::kReduceScatter, {trained.dense, trained.expert},
                                   setting.state.gradient_bytes(), setting, hardware);
   return sharding;
 }
@@ -134,7 +143,7 @@ StageSharding stage_sharding(const Transformer& model, const StageLayers& stage,
                              const ShardedRun& run) {
   const ParameterState& state = setting.state;
   const double share = hardware.interconnect.exchange_share;
-  const Units units = units_of(model, stage, costs, shardings);
+  const Units units = units_of(model, stage, costs, shardings, setting.context.recomputed_layers);
   const bool gathers = state.sharded_weights && state.reshard_after_forward;
   const bool scatters = state.reduces_every_microbatch();
   const auto backward = [&](const Unit& unit) {
@@ -163,8 +172,8 @@ VocabularySharding vocabulary_sharding(const Transformer& model, VocabularyPlace
   const int matrices = model.tied_embeddings ? 1 : 2;
   VocabularySharding share;
   share.matrix.dense = share_parameters(model, setting.context) / matrices;
-  share.gather =
-      seconds_over(CollectiveKind::kAllGather, share.matrix, kElement, setting, hardware);
+  share.gather = seconds_over(CollectiveKind::kAllGather, share.matrix,
+                              element_bytes(setting.context), setting, hardware);
   share.scatter = seconds_over(CollectiveKind::kReduceScatter, share.matrix, state.gradient_bytes(),
                                setting, hardware);
   if (gathers_every_microbatch(state, setting.context.vocabulary_devices)) {

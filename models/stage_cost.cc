@@ -76,7 +76,8 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
       stage.overlapped = before.overlapped;
       stage.recompute = before.recompute;
     } else {
-      const StagePasses passes = stage_passes(model, layers, costs);
+      const StagePasses passes =
+          stage_passes(model, layers, costs, setting.context.recomputed_layers);
       stage.forward = passes.forward.total();
       const BackwardSeconds backward = backward_seconds(passes, setting.fused_backward);
       stage.backward_input = backward.input;

@@ -3,7 +3,8 @@
 namespace pipesim {
 
 StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
-                         const LayerCosts& costs) {
+                         const LayerCosts& costs, const RecomputedLayers& recomputed) {
+  const KindCounts again = count_recomputed(model, stage, recomputed);
   KindCounts counts = count_layers(model, stage);
   counts[LayerKind::kOutput] += stage.mtp;
   StagePasses sum;
@@ -15,7 +16,7 @@ StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
     sum.forward += 1.0 * times * one.forward;
     sum.backward_input += 1.0 * times * one.backward_input;
     sum.backward_weight += 1.0 * times * one.backward_weight;
-    if (is_layer(kind)) sum.recompute += 1.0 * times * one.again;
+    sum.recompute += 1.0 * again[kind] * one.again;
   }
   return sum;
 }

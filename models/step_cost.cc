@@ -11,7 +11,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kElement = 2;    // bytes of a weight
 constexpr double kBucket = 40e6;  // parameters
 constexpr double kBucketPerRank = 1e6;
 
@@ -58,6 +57,7 @@ Ends ends_of(const Layout& layout, const Placement& place, int device) {
 Seconds tied_seconds(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
                      const Layout& layout, const Placement& place, int device) {
   if (!model.tied_embeddings || place.devices() == 1) return {};
+  if (setting.context.adapter_rank > 0) return {};        // frozen
   if (setting.context.vocabulary_devices > 0) return {};  // every device holds both of its share
   const Ends ends = ends_of(layout, place, device);
   if (ends.input == ends.output) return {};
@@ -171,11 +171,13 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
     for (const LayerKind kind : kLayerKinds) {
       const int number = counts[kind];
       if (number == 0) continue;
-      const LayerParameters one = layer_parameters(model, kind, division);
+      const LayerParameters one =
+          trained_parameters(layer_parameters(model, kind, division), context.adapter_rank);
       held.dense += number * one.dense;
       held.expert += number * one.expert;
     }
   }
+  if (context.adapter_rank > 0) return held;
   const double matrix = 1.0 * model.vocab_size * model.hidden_size / context.tensor;
   if (context.vocabulary_devices > 0) {
     const int matrices = (ends.input ? 1 : 0) + (ends.output ? 1 : 0);
@@ -197,8 +199,9 @@ StepBytes step_bytes(const ParameterState& state) {
   const OptimizerState& optimizer = state.optimizer;
   const double gradient = read_gradient(state);
   const bool copied = gradient > state.gradient_bytes();
-  return {2 * optimizer.bytes() + gradient + (optimizer.remainders ? 2 : 1) * kElement,
-          3 * gradient + (copied ? kElement + gradient : 0)};
+  const bool reads = optimizer.remainders || optimizer.main_params == 0;
+  return {2 * optimizer.bytes() + gradient + (reads ? 2 : 1) * state.weight_bytes,
+          3 * gradient + (copied ? state.gradient_bytes() + gradient : 0)};
 }
 
 Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
@@ -218,7 +221,7 @@ Seconds host_optimizer_seconds(const CostSetting& setting, const HeldParameters&
   const ParameterState& state = setting.state;
   const double parameters = state.optimizer.host_fraction * own_parameters(setting, held, hardware);
   const Seconds out = Bytes(parameters * read_gradient(state)) / one_way(hardware.host);
-  const Seconds back = Bytes(parameters * kElement) / one_way(hardware.host);
+  const Seconds back = Bytes(parameters * state.weight_bytes) / one_way(hardware.host);
   const Seconds update = Bytes(parameters * step_bytes(state).update) /
                          (hardware.host.update / hardware.interconnect.gpus_per_node);
   return state.optimizer.overlaps_host ? std::max({out, update, back}) : out + update + back;
@@ -240,7 +243,7 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   Seconds& gather = cost.terms[ClosingTerm::kGather];
   reduce = reduce_seconds(held, setting, hardware);
   const int ranks = dense_groups(setting, hardware.interconnect.gpus_per_node).shards.ranks;
-  const double gathered = setting.context.fp8_parameters ? 1 : kElement;
+  const double gathered = setting.context.fp8_parameters ? 1 : state.weight_bytes;
   if (state.distributed_optimizer && !state.sharded_weights) {
     gather = over_data({CollectiveKind::kAllGather, gathered, &DataGroups::shards}, held,
                        setting.overlap.parameter_gather, setting, hardware);

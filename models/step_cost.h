@@ -59,7 +59,8 @@ struct StepCost {
   }
 };
 
-// Parameters of a device with these stages; a tied matrix on every device that uses it. O(stages).
+// Parameters that train on a device with these stages; a tied matrix on every device that uses it.
+// O(stages).
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
                                std::span<const StageLayers> stages);
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
@@ -67,9 +68,9 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
 
 // Bytes that a step moves per parameter whose optimizer state this GPU holds. Adam reads and writes
 // its state (24 in fp32), reads the gradient (4) and writes the weight (2). It also reads the
-// weight where the fp32 copy is kept as a remainder. The norm reads gradients (4), clipping reads
-// and writes them (8). 16-bit gradients are first made fp32 (6), or read directly. Emptying the
-// gradients writes each once, sharded or not.
+// weight where the fp32 copy is a remainder, or there is none. The norm reads gradients (4),
+// clipping reads and writes them (8). 16-bit gradients are first made fp32 (6), or read directly.
+// Emptying the gradients writes each once, sharded or not.
 struct StepBytes {
   double update = 0;     // by whoever holds the state
   double gradients = 0;  // by the GPU

@@ -7,7 +7,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kElement = 2;     // bytes of bf16
 constexpr double kKeptOfLoss = 4;  // of a logit, its softmax in fp32
 
 // A layer's parts, in bytes of one microbatch.
@@ -23,7 +22,7 @@ struct LayerParts {
 // their way; of heads an output and its gradient beside those that were divided by sequence.
 double exchanged_bytes(const Heads& heads, const LayerContext& context) {
   if (context.context == 1) return 0;
-  const double head = layer_tokens(context) / context.tensor * kElement;
+  const double head = layer_tokens(context) / context.tensor * element_bytes(context);
   const double keys = head * heads.groups * (heads.qk + heads.v);
   double bytes = 0;
   if (context.exchange == ContextExchange::kAllGather) bytes += 2 * context.context * keys;
@@ -36,7 +35,7 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
   const double tokens = layer_tokens(context);
   const double halves = model.gated_mlp ? 2 : 1;
   LayerParts parts;
-  parts.residual = divided_tokens(context) * model.hidden_size * kElement;
+  parts.residual = divided_tokens(context) * model.hidden_size * element_bytes(context);
   double rows = tokens;
   const Feed feed = feed_of(kind);
   double inner = feed == Feed::kMlp ? tokens * model.ffn_hidden_size / context.tensor : 0.0;
@@ -46,15 +45,17 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
             tokens * shared_width(*model.experts) / context.tensor;
   }
   const double width = feed == Feed::kExperts ? expert_width(model) : model.hidden_size;
-  const double output = rows * width * kElement;
-  parts.gradients = output + (1 + halves) * inner * kElement;
-  parts.mlp = 2 * parts.residual + (context.dropout ? parts.residual / kElement : 0.0) +
-              (1 + halves) * inner * kElement;
+  const double output = rows * width * element_bytes(context);
+  parts.gradients = output + (1 + halves) * inner * element_bytes(context);
+  parts.mlp = 2 * parts.residual +
+              (context.dropout ? parts.residual / element_bytes(context) : 0.0) +
+              (1 + halves) * inner * element_bytes(context);
   const Mixer mixer = mixer_of(kind);
   if (mixer == Mixer::kNone || mixer == Mixer::kLinear) return parts;
   const Heads heads = heads_of(model, mixer == Mixer::kSharedKeys ? Mixer::kAttention : mixer);
   if (!context.flash_attention && !is_sparse(mixer)) {
-    parts.scores = tokens * context.seq_length * heads.queries / context.tensor * kElement;
+    parts.scores =
+        tokens * context.seq_length * heads.queries / context.tensor * element_bytes(context);
   }
   parts.exchanged = exchanged_bytes(heads, context);
   return parts;

@@ -9,8 +9,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kElement = 2;  // bytes of bf16
-
 // Columns of the output, or rows of the embedding, in one share.
 double columns(const Transformer& model, const LayerContext& context) {
   return std::ceil(1.0 * model.vocab_size / context.tensor / context.vocabulary_devices);
@@ -22,7 +20,7 @@ double logits(const Transformer& model, const LayerContext& context) {
 
 // A microbatch's activations or gradients at an end of the pipeline.
 Bytes message(const Transformer& model, const LayerContext& context) {
-  return Bytes(layer_tokens(context) * model.hidden_size * kElement);
+  return Bytes(layer_tokens(context) * model.hidden_size * element_bytes(context));
 }
 
 }  // namespace
@@ -164,8 +162,8 @@ double share_parameters(const Transformer& model, const LayerContext& context) {
 
 Bytes share_temporaries(const Transformer& model, const LayerContext& context) {
   // S has the logits as they come and in fp32; IB the embedding's gradient as a whole.
-  return Bytes(
-      std::max(6 * logits(model, context), kElement * columns(model, context) * model.hidden_size));
+  return Bytes(std::max(6 * logits(model, context),
+                        element_bytes(context) * columns(model, context) * model.hidden_size));
 }
 
 Bytes share_buffers(const Transformer& model, const LayerContext& context) {

@@ -45,8 +45,8 @@ struct Collective {
 
 struct Work {
   // At most 28, 3 and 28 of a layer: the backward of an MTP layer with unfused latent attention and
-  // experts, all recomputed; an encoder has 2 matmuls a projector.
-  boost::container::static_vector<Matmul, 32> matmuls;
+  // experts, all recomputed; an encoder has 2 matmuls a projector, and each has an adapter.
+  boost::container::static_vector<Matmul, 64> matmuls;
   boost::container::static_vector<Attention, 6> attention;
   boost::container::static_vector<Collective, 40> collectives;
   Bytes moved;      // read and written by memory-bound kernels

@@ -27,24 +27,48 @@ std::int64_t whole(double value) { return std::max<std::int64_t>(1, std::llround
 
 }  // namespace
 
+// LoRA's two matrices, from the input to the rank and from there to the output: their products are
+// as large as one whose sides stand together.
+void WorkBuilder::adapter(const Linear& of) {
+  const std::int64_t rank = context_.adapter_rank;
+  const std::int64_t sides = whole(of.inputs + of.outputs);
+  const std::int64_t rows = whole(of.tokens);
+  Matmul matmul{rows, sides, rank, whole(of.batch), kernel_precision(), element_};
+  if (pass_ == PassKind::kB) matmul = {rows, rank, sides, matmul.batch, matmul.precision, element_};
+  if (pass_ == PassKind::kW) {
+    matmul = {sides, rank, rows, matmul.batch, matmul.precision, kAddedGradient};
+  }
+  matmul.name = "adapter";
+  matmul.grouped = of.batch > 1;
+  work_.matmuls.push_back(matmul);
+}
+
 void WorkBuilder::linear(const Linear& of) {
+  if (is_frozen() && of.adapted) adapter(of);
+  if (is_frozen() && pass_ == PassKind::kW) return;
   const std::int64_t m = whole(of.tokens);
   const std::int64_t n = whole(of.outputs);
   const std::int64_t k = whole(of.inputs);
-  Matmul matmul{m, n, k, whole(of.batch), of.bf16 ? Precision::kBf16 : context_.precision};
-  if (pass_ == PassKind::kB) matmul = {m, k, n, matmul.batch, matmul.precision};
+  Matmul matmul{m,       n, k, whole(of.batch), of.bf16 ? kernel_precision() : context_.precision,
+                element_};
+  if (pass_ == PassKind::kB) matmul = {m, k, n, matmul.batch, matmul.precision, element_};
   if (pass_ == PassKind::kW) matmul = {k, n, m, matmul.batch, matmul.precision, kAddedGradient};
   matmul.name = of.name;
   matmul.grouped = of.batch > 1;
   work_.matmuls.push_back(matmul);
   const double rows = of.tokens * of.batch;
-  if (matmul.precision != Precision::kBf16) {
+  if (is_quantized(matmul.precision)) {
     // The input, or the gradient, is read, and written as it is and transposed.
-    const double both = kElement + 2 * size_of(matmul.precision);
+    const double both = element_ + 2 * size_of(matmul.precision);
     stream(PassKind::kF, rows * of.inputs * both, 1);
     stream(PassKind::kB, rows * of.outputs * both, 1);
   }
-  if (of.bias) stream(PassKind::kW, rows * of.outputs * kElement, 1);
+  if (of.bias) stream(PassKind::kW, rows * of.outputs * element_, 1);
+}
+
+void WorkBuilder::attend(Attention kernel) {
+  kernel.precision = kernel_precision();
+  work_.attention.push_back(kernel);
 }
 
 void WorkBuilder::collective(CollectiveKind kind, Group group, double bytes) {
@@ -70,7 +94,7 @@ void WorkBuilder::again(RecomputeGranularity of, void (WorkBuilder::*part)()) {
 }
 
 void WorkBuilder::norm(double tokens, double width, RecomputeGranularity of) {
-  const double one = tokens * width * kElement;
+  const double one = tokens * width * element_;
   again(of, 2 * one);
   stream(PassKind::kF, 2 * one, 1);  // in, out
   stream(PassKind::kB, 3 * one, 1);  // gradient, input, gradient
@@ -78,7 +102,7 @@ void WorkBuilder::norm(double tokens, double width, RecomputeGranularity of) {
 
 void WorkBuilder::before_divided(double width) {
   if (context_.tensor == 1) return;
-  const double bytes = tokens_ * width * kElement;
+  const double bytes = tokens_ * width * element_;
   if (!context_.sequence_parallel) {
     if (pass_ == PassKind::kB) collective(CollectiveKind::kAllReduce, Group::kTensor, bytes);
     return;
@@ -90,7 +114,7 @@ void WorkBuilder::before_divided(double width) {
 
 void WorkBuilder::after_divided() {
   if (context_.tensor == 1 || pass_ == PassKind::kW) return;
-  const double bytes = tokens_ * hidden_ * kElement;
+  const double bytes = tokens_ * hidden_ * element_;
   const bool forward = pass_ == PassKind::kF;
   if (!context_.sequence_parallel) {
     if (forward) collective(CollectiveKind::kAllReduce, Group::kTensor, bytes);
@@ -101,8 +125,8 @@ void WorkBuilder::after_divided() {
 }
 
 void WorkBuilder::residual() {
-  const double one = divided_ * hidden_ * kElement;
-  const double mask = context_.dropout ? one / kElement : 0;
+  const double one = divided_ * hidden_ * element_;
+  const double mask = context_.dropout ? one / element_ : 0;
   stream(PassKind::kF, 3 * one + mask, 1);  // output, residual, sum
   stream(PassKind::kB, 3 * one, 1);         // both gradients, their sum
   if (context_.dropout) stream(PassKind::kB, 2 * one + mask, 1);
@@ -135,7 +159,7 @@ void WorkBuilder::feed(LayerKind kind) {
   if (pass_ == PassKind::kW) return;
   // Rows are sorted by expert, and back.
   const double sorted =
-      4 * model_.experts->experts_per_token * divided_ * expert_width(model_) * kElement;
+      4 * model_.experts->experts_per_token * divided_ * expert_width(model_) * element_;
   stream(pass_, sorted, 2);
   work_.permuted += Bytes(sorted);
 }
@@ -163,7 +187,7 @@ void WorkBuilder::mlp(double tokens, double width, double ffn, double ranks, dou
           .outputs = parts * ffn / ranks,
           .bias = has_mlp_bias(model_),
           .batch = batch});
-  const double one = tokens * batch * ffn / ranks * kElement;
+  const double one = tokens * batch * ffn / ranks * element_;
   stream(PassKind::kF, (parts + 1) * one, 1);
   stream(PassKind::kB, (2 * parts + 1) * one, 1);
   if (!context_.recompute.any(names.whole)) again(names.activation, (parts + 1) * one);
@@ -192,7 +216,8 @@ void WorkBuilder::moe() {
           .tokens = divided_,
           .inputs = hidden_,
           .outputs = 1.0 * experts.num_experts,
-          .bf16 = true});
+          .bf16 = true,
+          .adapted = false});
   if (experts.latent_size > 0) latent_projection();
   dispatch();
   routed_experts();
@@ -234,7 +259,7 @@ void WorkBuilder::shared_experts() {
   mlp(tokens_, hidden_, shared_width(experts), ranks_, 1,
       {"shared experts, first", "shared experts, second", kMlpActivation, kMoe | kSharedExperts});
   after_divided();
-  const double one = divided_ * hidden_ * kElement;
+  const double one = divided_ * hidden_ * element_;
   stream(PassKind::kF, 3 * one, 1);
   stream(PassKind::kB, 3 * one, 1);
   if (!experts.shared_gate) return;
@@ -245,7 +270,7 @@ void WorkBuilder::shared_experts() {
 void WorkBuilder::dispatch() {
   if (pass_ == PassKind::kW) return;
   const Experts& experts = *model_.experts;
-  const double one = divided_ * expert_width(model_) * kElement;
+  const double one = divided_ * expert_width(model_) * element_;
   const double sent = experts.experts_per_token * one;
   if (context_.expert > 1) {
     const int copies = context_.flex_dispatcher ? experts.experts_per_token : 1;
@@ -253,7 +278,7 @@ void WorkBuilder::dispatch() {
     const double reach = 1.0 * experts.groups_per_token / experts.groups;
     const bool eight =
         pass_ == PassKind::kF ? context_.fp8_dispatch : context_.fp8_combine_gradient;
-    const double out = eight ? kFp8Sent / kElement * sent : sent;
+    const double out = eight ? kFp8Sent / element_ * sent : sent;
     for (const double bytes : {out, sent}) {
       work_.collectives.push_back(
           {CollectiveKind::kAllToAll, Group::kExpert, Bytes(bytes), copies, reach});
@@ -282,50 +307,62 @@ void WorkBuilder::projector() {
   linear({.name = "patches",
           .tokens = patches,
           .inputs = 1.0 * encoder.inputs,
-          .outputs = 1.0 * encoder.hidden_size});
+          .outputs = 1.0 * encoder.hidden_size,
+          .adapted = false});
   norm(patches, encoder.hidden_size);
   const double inner = encoder.projector_size;
   for (int i = 0; i < encoder.projectors; ++i) {
     if (inner > 0) {
-      linear({.name = "projector, first", .tokens = tokens, .inputs = merged, .outputs = inner});
-      stream(PassKind::kF, 2 * tokens * inner * kElement, 1);
-      stream(PassKind::kB, 3 * tokens * inner * kElement, 1);
+      linear({.name = "projector, first",
+              .tokens = tokens,
+              .inputs = merged,
+              .outputs = inner,
+              .adapted = false});
+      stream(PassKind::kF, 2 * tokens * inner * element_, 1);
+      stream(PassKind::kB, 3 * tokens * inner * element_, 1);
     }
     linear({.name = "projector",
             .tokens = tokens,
             .inputs = inner > 0 ? inner : merged,
-            .outputs = hidden_});
+            .outputs = hidden_,
+            .adapted = false});
   }
 }
 
 void WorkBuilder::embedding() {
   if (model_.encoder && images_of(model_, context_) > 0) projector();
   if (pass_ == PassKind::kW) return;  // the gradient of the rows is made where the others are, in B
+  if (pass_ == PassKind::kB && is_frozen()) return;
   const double all = tokens_ * hidden_;
-  const double mask = context_.dropout ? divided_ * hidden_ * (2 * kElement + 1) : 0;
+  const double mask = context_.dropout ? divided_ * hidden_ * (2 * element_ + 1) : 0;
   const bool learned = model_.positions == Positions::kLearned;
   const bool whole = context_.vocabulary_devices == 0;
-  if (whole) stream(PassKind::kF, all * 2 * kElement, 1);
   // Rows are added up in a gradient of the whole matrix, which is zeroed before, and read and added
   // to the main gradient after: no matmul does that here (PyTorch's embedding, Megatron-LM's hook).
   const double matrix = 1.0 * model_.vocab_size * hidden_ / ranks_;
-  if (whole) stream(PassKind::kB, all * 3 * kElement / ranks_ + matrix * 4 * kElement, 3);
-  if (learned) stream(PassKind::kF, all * 3 * kElement, 1);
-  if (learned) stream(PassKind::kB, all * (kElement + 8), 1);
+  if (whole) {
+    stream(PassKind::kF, all * 2 * element_, 1);
+    stream(PassKind::kB, all * 3 * element_ / ranks_ + matrix * 4 * element_, 3);
+  }
+  if (learned) {
+    stream(PassKind::kF, all * 3 * element_, 1);
+    stream(PassKind::kB, all * (element_ + 8), 1);
+  }
   if (context_.dropout) stream(pass_, mask, 1);
   if (!whole) return;
   if (pass_ == PassKind::kF) {
     after_divided();
   } else if (context_.tensor > 1 && context_.sequence_parallel) {
-    collective(CollectiveKind::kAllGather, Group::kTensor, all * kElement);
+    collective(CollectiveKind::kAllGather, Group::kTensor, all * element_);
   }
 }
 
 void WorkBuilder::share_of_embedding(double rows) {
-  const double all = tokens_ * hidden_ * kElement;
+  const double all = tokens_ * hidden_ * element_;
   stream(PassKind::kF, 3 * all, 2);  // rows in and out; zeros for what others have
   // A gradient of all rows is zeroed, filled, and read and added to the main one.
-  stream(PassKind::kB, all + rows * hidden_ * 4 * kElement, 3);
+  const double gradient = is_frozen() ? 0 : rows * hidden_ * 4 * element_;
+  stream(PassKind::kB, all + gradient, 3);
   if (pass_ == PassKind::kF) after_divided();
 }
 
@@ -335,8 +372,8 @@ void WorkBuilder::output() {
 }
 
 void WorkBuilder::early_gradient(double columns) {
-  stream(PassKind::kF, tokens_ * columns * (4 + kElement), 1);
-  stream(PassKind::kF, 2 * tokens_ * hidden_ * kElement, 1);
+  stream(PassKind::kF, tokens_ * columns * (4 + element_), 1);
+  stream(PassKind::kF, 2 * tokens_ * hidden_ * element_, 1);
 }
 
 void WorkBuilder::rescale_softmax(double columns) {
@@ -349,8 +386,12 @@ void WorkBuilder::logits_gradient(double columns) {
 
 void WorkBuilder::output_matmul(double columns) {
   before_divided(hidden_);
-  linear(
-      {.name = "logits", .tokens = tokens_, .inputs = hidden_, .outputs = columns, .bf16 = true});
+  linear({.name = "logits",
+          .tokens = tokens_,
+          .inputs = hidden_,
+          .outputs = columns,
+          .bf16 = true,
+          .adapted = false});
 }
 
 void WorkBuilder::append(const Work& more) {
@@ -367,7 +408,7 @@ void WorkBuilder::logits(double columns) {
   output_matmul(columns);
   if (context_.fused_loss) {
     // Read twice for the softmax, written once as the gradient, which B takes as it is.
-    stream(PassKind::kF, tokens_ * columns * 3 * kElement, 2);
+    stream(PassKind::kF, tokens_ * columns * 3 * element_, 2);
   } else {
     unfused_loss(columns);
   }
@@ -395,7 +436,7 @@ void WorkBuilder::mtp_projection() {
           .inputs = 2 * hidden_,
           .outputs = hidden_ / ranks_});
   if (context_.tensor > 1 && pass_ == PassKind::kF) {
-    collective(CollectiveKind::kAllGather, Group::kTensor, tokens_ * hidden_ * kElement);
+    collective(CollectiveKind::kAllGather, Group::kTensor, tokens_ * hidden_ * element_);
   }
 }
 

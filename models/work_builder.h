@@ -16,6 +16,7 @@ class WorkBuilder {
       : model_(model),
         context_(context),
         pass_(pass == PassKind::kR ? PassKind::kF : pass),
+        element_(element_bytes(context)),
         hidden_(model.hidden_size),
         tokens_(layer_tokens(context)),
         divided_(divided_tokens(context)),
@@ -44,8 +45,6 @@ class WorkBuilder {
   [[nodiscard]] const Work& work() const { return work_; }
 
  private:
-  static constexpr double kElement = 2;  // bytes of bf16
-
   struct Linear {
     const char* name = "";
     double tokens = 0;
@@ -54,8 +53,16 @@ class WorkBuilder {
     bool bias = false;
     bool bf16 = false;  // whatever the precision of the other linear layers
     double batch = 1;
+    bool adapted = true;  // has an adapter where adapters train alone
   };
   void linear(const Linear& of);
+  // Precision of kernels that no quantized copy is made for.
+  [[nodiscard]] Precision kernel_precision() const {
+    return is_quantized(context_.precision) ? Precision::kBf16 : context_.precision;
+  }
+  [[nodiscard]] bool is_frozen() const { return context_.adapter_rank > 0; }
+  void adapter(const Linear& of);
+  void attend(Attention kernel);
   void collective(CollectiveKind kind, Group group, double bytes);
   // Bytes moved and kernels launched in F, or in B.
   void stream(PassKind pass, double bytes, int kernels);
@@ -109,6 +116,7 @@ class WorkBuilder {
   const Transformer& model_;
   const LayerContext& context_;
   const PassKind pass_;
+  const double element_;
   const double hidden_;
   const double tokens_;
   const double divided_;

@@ -29,7 +29,7 @@ void WorkBuilder::attention_block() {
   const double values = state ? model_.linear->values() : heads.queries * heads.v;
   if (state || model_.output_gate) {
     // Weighed by a gate of their width; of linear attention normalized before.
-    const double one = tokens_ * values / ranks_ * kElement;
+    const double one = tokens_ * values / ranks_ * element_;
     stream(PassKind::kF, 3 * one, 1);
     stream(PassKind::kB, 5 * one, 1);
     if (state) {
@@ -56,7 +56,7 @@ void WorkBuilder::plain_projections() {
           .inputs = hidden_,
           .outputs = (turned_width + heads.v * heads.value_groups + gate) / ranks_,
           .bias = has_qkv_bias(model_)});
-  const double both = tokens_ * turned_width / ranks_ * kElement;
+  const double both = tokens_ * turned_width / ranks_ * element_;
   const bool turned = !model_.rotary_in_windows_only || mixer_ == Mixer::kWindow;
   if (model_.positions == Positions::kRotary && turned) {
     const double part = model_.rotary_percent * both;
@@ -78,7 +78,7 @@ void WorkBuilder::linear_projections() {
           .outputs = linear_attention.projected() / ranks_});
   if (linear_attention.conv_kernel == 0) return;
   // The convolution and its activation, one kernel; its weights' gradient comes with B.
-  const double convolved = tokens_ * linear_attention.convolved() / ranks_ * kElement;
+  const double convolved = tokens_ * linear_attention.convolved() / ranks_ * element_;
   stream(PassKind::kF, 2 * convolved, 1);
   stream(PassKind::kB, 3 * convolved, 1);
 }
@@ -119,7 +119,7 @@ void WorkBuilder::latent_up() {
           .outputs = heads * (latent.nope_head_size + latent.v_head_size),
           .bias = model_.linear_bias});
   // Positions are turned, and the parts of each query and key put together.
-  const double both = 2 * tokens_ * heads * qk * kElement;
+  const double both = 2 * tokens_ * heads * qk * element_;
   stream(PassKind::kF, 2 * both, 3);
   stream(PassKind::kB, 2 * both, 3);
 }
@@ -159,11 +159,10 @@ void WorkBuilder::indexer() {
   if (pass_ == PassKind::kW) return;
   const bool backward = pass_ == PassKind::kB;
   const double pairs = attended_pairs(model_, Mixer::kAttention, context_);
-  const double rows = tokens_ * ((heads + 1) * size + heads) * kElement;
+  const double rows = tokens_ * ((heads + 1) * size + heads) * element_;
   const double found = tokens_ * indexer.topk * 4.0;
-  work_.attention.push_back({Flops((backward ? 2 : 1) * 2 * pairs * heads * size),
-                             Bytes((backward ? 2 : 1) * rows + found), indexer.head_size,
-                             backward});
+  attend({Flops((backward ? 2 : 1) * 2 * pairs * heads * size),
+          Bytes((backward ? 2 : 1) * rows + found), indexer.head_size, backward});
 }
 
 // Queries that attend to tokens of their own gather the keys of each. Latent attention's stay in
@@ -182,9 +181,9 @@ void WorkBuilder::sparse_core(bool backward) {
   const double depth = backward ? 3 * heads.qk + 2 * heads.v : heads.qk + heads.v;
   const double key = model_.latent ? heads.qk : heads.groups / ranks_ * (heads.qk + heads.v);
   const double rows = tokens_ * queries * (heads.qk + heads.v);
-  work_.attention.push_back({Flops(2 * pairs * queries * depth),
-                             Bytes((backward ? 2 : 1) * (pairs * key + rows) * kElement),
-                             static_cast<int>(heads.qk), backward, tokens_ * queries});
+  attend({Flops(2 * pairs * queries * depth),
+          Bytes((backward ? 2 : 1) * (pairs * key + rows) * element_), static_cast<int>(heads.qk),
+          backward, tokens_ * queries});
 }
 
 // In chunks of c tokens, for a head with states of k x v: scores 2 c k and values 2 c v a token
@@ -209,10 +208,10 @@ void WorkBuilder::linear_core(bool backward) {
   if (delta) flops += scores + 2 * chunk * (k + v) * heads + state;
   if (backward) flops = 2 * flops + (delta ? 2 : 1) * scores + state;
   const double rows =
-      tokens_ * (2 * linear_attention.values() + 2 * linear_attention.keys()) / ranks_ * kElement;
+      tokens_ * (2 * linear_attention.values() + 2 * linear_attention.keys()) / ranks_ * element_;
   const double states = 2 * tokens_ / chunk * k * v * heads * 4;  // fp32, written and read
-  work_.attention.push_back({Flops(tokens_ * flops), Bytes((backward ? 2 : 1) * (rows + states)),
-                             linear_attention.key_head_size, backward});
+  attend({Flops(tokens_ * flops), Bytes((backward ? 2 : 1) * (rows + states)),
+          linear_attention.key_head_size, backward});
 }
 
 void WorkBuilder::fused_core(bool backward) {
@@ -229,9 +228,8 @@ void WorkBuilder::fused_core(bool backward) {
   const double seen = 1 + 1.0 * context_.before / context_.seq_length;
   const double keys = seen * tokens_ * sequence_ranks(context_) * groups * (qk + v);
   const double queries = ring_ranks(context_) * tokens_ * heads * (qk + v);
-  work_.attention.push_back({Flops(2 * pairs * heads * depth),
-                             Bytes((backward ? 2 : 1) * (keys + queries) * kElement),
-                             static_cast<int>(qk), backward, tokens_ * heads});
+  attend({Flops(2 * pairs * heads * depth), Bytes((backward ? 2 : 1) * (keys + queries) * element_),
+          static_cast<int>(qk), backward, tokens_ * heads});
 }
 
 void WorkBuilder::plain_core(bool backward) {
@@ -244,7 +242,7 @@ void WorkBuilder::plain_core(bool backward) {
   const std::int64_t batch = std::llround(heads);
   const double scores = heads * static_cast<double>(queries) * static_cast<double>(keys);
   const auto add = [&](const char* name, std::int64_t m, std::int64_t n, std::int64_t k) {
-    Matmul matmul{m, n, k, batch};
+    Matmul matmul{m, n, k, batch, kernel_precision(), element_};
     matmul.name = name;
     matmul.aligned = qk % kAligned == 0 && v % kAligned == 0;
     work_.matmuls.push_back(matmul);
@@ -259,8 +257,8 @@ void WorkBuilder::plain_core(bool backward) {
     add("values by scores", queries, v, keys);
   }
   // Softmax, and dropout with its mask.
-  work_.moved += Bytes(scores * kElement * (backward ? 3 : 2));
-  if (context_.dropout) work_.moved += Bytes(scores * (2 * kElement + 1));
+  work_.moved += Bytes(scores * element_ * (backward ? 3 : 2));
+  if (context_.dropout) work_.moved += Bytes(scores * (2 * element_ + 1));
   work_.kernels += context_.dropout ? 2 : 1;
 }
 

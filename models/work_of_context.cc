@@ -8,7 +8,7 @@ namespace pipesim {
 using enum RecomputeModule;
 
 WorkBuilder::HeadBytes WorkBuilder::head_bytes() const {
-  const double one = tokens_ / ranks_ * kElement;
+  const double one = tokens_ / ranks_ * element_;
   const Heads heads = heads_of(model_, mixer_ == Mixer::kSharedKeys ? Mixer::kAttention : mixer_);
   return {one * heads.queries * heads.qk, one * heads.queries * heads.v,
           one * heads.groups * heads.qk, one * heads.groups * heads.v};

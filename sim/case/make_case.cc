@@ -157,6 +157,7 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
     outline.context = asked.modelled->context;
     if (outline.choice.recompute) {
       outline.context->recompute = granularity_of(outline.choice);
+      outline.context->recomputed_layers = outline.choice.recompute->layers;
     } else if (has_recomputation(outline.choice)) {
       outline.context->recompute = RecomputeGranularity::kFull;
     }

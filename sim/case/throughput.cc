@@ -18,11 +18,14 @@ double tokens_of(const UnequalBatch& unequal) {
   return tokens;
 }
 
-Flops flops_of_image(Transformer model, int seq_length, bool causal) {
+Flops flops_of_image(Transformer model, const LayerContext& context, bool causal) {
   model.encoder->images = 1;
-  const Flops with_one = model_flops(model, seq_length, causal);
+  const auto flops = [&] {
+    return model_flops(model, context.seq_length, causal, context.adapter_rank);
+  };
+  const Flops with_one = flops();
   model.encoder = std::nullopt;
-  return with_one - model_flops(model, seq_length, causal);
+  return with_one - flops();
 }
 
 // Samples of one pipeline; of documents that differ, seq_length tokens of them for one.
@@ -41,15 +44,16 @@ Flops flops_of_sample(const Scenario& scenario, const LayerContext& context, boo
   Flops of_images;
   if (unequal && !unequal->images.empty()) {
     const double images = std::accumulate(unequal->images.begin(), unequal->images.end(), 0.0);
-    of_images = images / samples * flops_of_image(model, context.seq_length, causal);
+    of_images = images / samples * flops_of_image(model, context, causal);
     model.encoder = std::nullopt;
   }
-  if (!unequal || !unequal->lengths()) {
-    return model_flops(model, context.seq_length, causal) + of_images;
-  }
+  const auto flops = [&](int tokens) {
+    return model_flops(model, tokens, causal, context.adapter_rank);
+  };
+  if (!unequal || !unequal->lengths()) return flops(context.seq_length) + of_images;
   Flops sum;
   for (const Documents& documents : unequal->documents) {
-    for (const int document : documents) sum += model_flops(model, document, causal);
+    for (const int document : documents) sum += flops(document);
   }
   return 1 / samples * sum + of_images;
 }
@@ -67,7 +71,8 @@ void add_utilization(const Case& made, const Program& program, Throughput& rate)
   rate.mfu = used(false) / peak.value();
   rate.model_tflops_per_gpu_causal = used(true) / 1e12;
   rate.mfu_causal = used(true) / peak.value();
-  if (context.recompute.of_modules()) return;
+  const bool part = context.recompute.of_modules() || !context.recomputed_layers.all();
+  if (part || context.adapter_rank > 0) return;  // of what F and its repetition take
   const Placement& place = made.placement;
   double again = 0;  // stages that recompute
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {

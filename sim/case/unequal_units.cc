@@ -126,6 +126,7 @@ UnitKind modelled_slice(const Case& made, const Microbatch& microbatch, const Sl
   if (!microbatch.documents.empty()) {
     context = packed_microbatch(made.scenario->modelled->context, microbatch.documents);
     context.recompute = made.context->recompute;
+    context.recomputed_layers = made.context->recomputed_layers;
   }
   context.images = microbatch.images;
   one.setting->context = whole ? context : sliced(context, slice, made.choice);

@@ -121,7 +121,7 @@ bool torchtitan_runs(const PlanQuestion& question, const PlanPoint& point) {
 std::string why_torchtitan_runs_none(const PlanQuestion& question) {
   const Modelled& modelled = *question.base.modelled;
   if (std::string why = why_no_flavor(modelled.model); !why.empty()) return why;
-  return why_not_set_up(modelled.context, modelled.state, question.base.roofline->overlap);
+  return why_not_set_up(modelled, question.base.roofline->overlap);
 }
 
 std::string why_fork_lacks(const Transformer& model) {

@@ -14,6 +14,7 @@ std::string flag(bool value) { return value ? "true" : "false"; }
 std::string dtype(double bytes) { return bytes == 1 ? "fp8" : bytes == 2 ? "bf16" : "fp32"; }
 
 bool always(const Scenario& /*base*/) { return true; }
+bool adds_in_fp32(const Scenario& base) { return !base.modelled->state.in_fp32(); }
 bool overlaps_tensor(const Scenario& base) { return base.modelled->context.sequence_parallel; }
 bool gathers(const Scenario& base) { return base.modelled->state.distributed_optimizer; }
 bool in_fp8(const Scenario& base) { return base.modelled->context.precision == Precision::kFp8; }
@@ -22,7 +23,7 @@ bool of_experts(const Scenario& base) { return base.modelled->model.experts.has_
 bool keeps_remainders(const Scenario& base) {
   const ParameterState& state = base.modelled->state;
   return gathers(base) && !base.modelled->context.fp8_parameters && !in_fp8(base) &&
-         state.optimizer.host_fraction == 0;
+         !state.in_fp32() && state.optimizer.host_fraction == 0;
 }
 bool has_moments(const Scenario& base) { return gathers(base) && of_experts(base); }
 
@@ -51,7 +52,7 @@ constexpr std::array kSwitches{
           [](const Scenario& base) { return flag(base.roofline->overlap.parameter_gather); }},
     Known{"cost.tp_comm_overlap", "true", overlaps_tensor,
           [](const Scenario& base) { return flag(base.roofline->overlap.tensor); }},
-    Known{"memory.accumulate_allreduce_grads_in_fp32", "false", always,
+    Known{"memory.accumulate_allreduce_grads_in_fp32", "false", adds_in_fp32,
           [](const Scenario& base) { return flag(base.modelled->state.gradients_in_fp32); }},
     Known{"memory.cross_entropy_loss_fusion", "true", always,
           [](const Scenario& base) { return flag(base.modelled->context.fused_loss); }},

@@ -51,6 +51,7 @@ bool read_run(const YamlValue& value, const Scenario& scenario) {
 }  // namespace
 
 std::string precision_name(const Modelled& modelled) {
+  if (modelled.context.precision == Precision::kFp32) return "fp32";
   return modelled.context.precision == Precision::kFp8 ? "fp8" : "bf16";
 }
 

@@ -81,6 +81,7 @@ void drop_shares(const std::set<std::string>& under_load, Gpu& gpu, const std::s
   is_one(kept.matmul[Precision::kFp8], "matmul_fp8", {"matmul_fp8"});
   is_one(kept.attention, "attention", {"attention_forward", "attention_backward"});
   is_one(kept.streaming, "streaming", {"streaming"});
+  kept.matmul[Precision::kFp32] = kept.matmul[Precision::kBf16];
   if (!gpu.has(Precision::kFp4)) kept.matmul[Precision::kFp4] = kept.matmul[Precision::kFp8];
 }
 

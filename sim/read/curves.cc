@@ -29,6 +29,7 @@ void read_matmul(NumberGroup& group, Gpu& gpu) {
   curve.slowdown_flops = Flops(slowdown_gflop.number(1e-6, 1e12) * 1e9);
   group.finish();
   if (!gpu.has(Precision::kFp8)) curve.efficiency[1] = curve.efficiency[0];
+  curve.efficiency[Precision::kFp32] = curve.efficiency[0];
 }
 
 AttentionCurve read_attention(NumberGroup& group) {
@@ -150,6 +151,7 @@ void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect)
   Sustained& sustained = gpu.sustained;
   sustained.matmul[0] = group->share("matmul");
   sustained.matmul[1] = sustained.matmul[0];
+  sustained.matmul[Precision::kFp32] = sustained.matmul[0];
   if (gpu.has(Precision::kFp8)) {
     sustained.matmul[1] = group->number("matmul_fp8").number(1e-3, kMostSustained);
   }
@@ -176,6 +178,7 @@ void change_sustained(YamlMap& map, const std::string& source, Gpu& gpu, Interco
   };
   if (const auto fitted = map.find("fitted")) (void)fitted->integer(0, 64);
   change("matmul", sustained.matmul[Precision::kBf16]);
+  sustained.matmul[Precision::kFp32] = sustained.matmul[Precision::kBf16];
   change("matmul_fp8", sustained.matmul[Precision::kFp8]);
   change("matmul_fp4", sustained.matmul[Precision::kFp4]);
   change("attention", sustained.attention);

@@ -52,7 +52,7 @@ class DataSheet {
 
   void peaks() {
     YamlMap of(
-        map_.require("peak", "a map with bf16 (or fp16), and fp8 and fp4 where it has them"));
+        map_.require("peak", "a map with bf16 (or fp16), and fp8, fp4 and fp32 where it has them"));
     Gpu& gpu = entry_.gpu;
     gpu.peak = {};
     std::erase_if(entry_.numbers,
@@ -69,6 +69,7 @@ class DataSheet {
     take(gpu.has_bf16 ? "bf16" : "fp16", Precision::kBf16);
     take("fp8", Precision::kFp8);
     take("fp4", Precision::kFp4);
+    take("fp32", Precision::kFp32);
     if (!gpu.has(Precision::kBf16)) (void)of.require("bf16", "a dense rate such as '989 TFLOP/s'");
     if (!gpu.has(Precision::kBf16)) of.value().fail("bf16 must be greater than 0");
     of.finish();
@@ -183,7 +184,7 @@ class DataSheet {
 
   // Keys that `assumed` may name.
   inline static const std::vector<std::string> kKeys{
-      "peak.bf16",        "peak.fp16",       "peak.fp8",       "peak.fp4",    "memory",
+      "peak.bf16",        "peak.fp16",       "peak.fp8",       "peak.fp4",    "peak.fp32", "memory",
       "memory_bandwidth", "multiprocessors", "link.bandwidth", "link.domain", "power"};
 
   YamlMap map_;
@@ -247,10 +248,11 @@ void change_gpu(YamlMap& of, Gpu& gpu, Interconnect& interconnect, std::vector<S
   const auto peak = of.find("peak");
   if (!peak) return;
   YamlMap rates(*peak);
-  const std::array<std::pair<const char*, Precision>, 3> keys{
+  const std::array<std::pair<const char*, Precision>, 4> keys{
       {{gpu.has_bf16 ? "bf16" : "fp16", Precision::kBf16},
        {"fp8", Precision::kFp8},
-       {"fp4", Precision::kFp4}}};
+       {"fp4", Precision::kFp4},
+       {"fp32", Precision::kFp32}}};
   for (const auto& [key, precision] : keys) {
     const auto rate = rates.find(key);
     if (!rate) continue;

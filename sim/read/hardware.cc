@@ -25,6 +25,7 @@ void read_chip(YamlMap& entry, GpuEntry& into) {
   gpu.peak[0] = two_bytes.flop_rate();
   if (const auto fp8 = peak.find("fp8")) gpu.peak[1] = fp8->flop_rate();
   if (const auto fp4 = peak.find("fp4")) gpu.peak[2] = fp4->flop_rate();
+  if (const auto fp32 = peak.find("fp32")) gpu.peak[3] = fp32->flop_rate();
   if (!gpu.has(Precision::kBf16)) two_bytes.fail("must be greater than 0");
   peak.finish();
   NumberGroup chip(entry, "chip", into.numbers);

@@ -1,6 +1,7 @@
 #include "sim/read/modelled.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 #include "sim/read/anchor.h"
@@ -104,29 +105,41 @@ void read_sharding(YamlMap& map, ParameterState& state) {
   of_weights("reduce_every_microbatch", state.reduce_every_microbatch);
 }
 
-void read_memory(YamlMap& map, Modelled& modelled) {
-  static const std::vector<std::string> kPrecisions{"bf16", "fp16", "fp8", "mxfp8", "nvfp4"};
+void read_precision(YamlMap& map, Modelled& modelled) {
+  static const std::vector<std::string> kNames{"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"};
+  using enum Precision;
+  static constexpr std::array kPrecisions{kBf16, kBf16, kFp32, kFp8, kFp8, kFp4};
   const auto precision = map.find("precision");
-  const std::string chosen = precision ? precision->choice(kPrecisions) : "bf16";
-  const bool eight = chosen == "fp8" || chosen == "mxfp8";
-  modelled.context.precision = eight               ? Precision::kFp8
-                               : chosen == "nvfp4" ? Precision::kFp4
-                                                   : Precision::kBf16;
+  if (precision) modelled.precision = precision->choice(kNames);
+  const std::string& chosen = modelled.precision;
+  modelled.context.precision = kPrecisions[std::ranges::find(kNames, chosen) - kNames.begin()];
   modelled.block_scaled = chosen == "mxfp8" || chosen == "nvfp4";
+  modelled.state.weight_bytes = element_bytes(modelled.context);
   // Megatron-LM sums gradients in fp32 where weights are bf16, and as weights are in fp16.
   modelled.state.gradients_in_fp32 = chosen != "fp16";
+  if (chosen == "fp32") modelled.state.optimizer.main_params = 0;
+}
+
+void read_memory(YamlMap& map, Modelled& modelled) {
+  read_precision(map, modelled);
+  const bool eight = modelled.context.precision == Precision::kFp8;
   set_flag(map, "accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32);
   read_sharding(map, modelled.state);
   if (const auto alone = map.find("fp8_param_gather")) {
     modelled.context.fp8_parameters = alone->flag();
     if (modelled.context.fp8_parameters && !eight) alone->fail("is of precision fp8 or mxfp8");
   }
-  read_optimizer_state(map, chosen != "fp16" && !modelled.context.fp8_parameters, modelled.state);
+  const bool bf16_weights = modelled.precision != "fp16" && !modelled.context.fp8_parameters;
+  read_optimizer_state(map, bf16_weights, modelled.state);
+  modelled.context.flash_attention = !modelled.state.in_fp32();  // its kernels take 16 bits
   set_flag(map, "flash_attention", modelled.context.flash_attention);
   set_flag(map, "dropout", modelled.context.dropout);
   set_flag(map, "cross_entropy_loss_fusion", modelled.context.fused_loss);
   set_flag(map, "bias_swiglu_fusion", modelled.context.fused_gate);
   read_kept_activations(map, modelled.context);
+  if (const auto rank = map.find("lora_rank")) {
+    modelled.context.adapter_rank = static_cast<int>(rank->integer(0, 1 << 16));
+  }
   const auto margin = map.find("margin");
   if (margin) modelled.margin = margin->bytes();
   if (const auto capacity = map.find("capacity")) {

@@ -21,6 +21,7 @@ void read_gradients(YamlMap& memory, ParameterState& state) {
   static const std::vector<std::string> kKnown{"fp32", "bf16"};
   const auto dtype = memory.find("main_grads_dtype");
   if (!dtype || dtype->choice(kKnown) == "fp32") return;
+  if (state.in_fp32()) dtype->fail("gradients are as the weights of precision fp32");
   if (const auto sums = memory.find("accumulate_allreduce_grads_in_fp32"); sums && sums->flag()) {
     dtype->fail("gradients are summed in fp32, as 'accumulate_allreduce_grads_in_fp32' says");
   }
@@ -34,7 +35,10 @@ void read_optimizer_state(YamlMap& memory, bool bf16_weights, ParameterState& st
   static const std::vector<std::string> kParameters{"fp32", "fp16"};
   static const std::vector<std::string> kMoments{"fp32", "fp16", "bf16", "fp8"};
   OptimizerState& optimizer = state.optimizer;
-  read_dtype(memory, "main_params_dtype", kParameters, optimizer.main_params);
+  const auto copy = memory.find("main_params_dtype");
+  const double copied = copy ? bytes_of(copy->choice(kParameters)) : 4;
+  if (state.in_fp32() && copied < 4) copy->fail("weights of precision fp32 have no copy");
+  if (!state.in_fp32()) optimizer.main_params = copied;
   read_dtype(memory, "exp_avg_dtype", kMoments, optimizer.exp_avg);
   read_dtype(memory, "exp_avg_sq_dtype", kMoments, optimizer.exp_avg_sq);
   read_gradients(memory, state);

@@ -28,6 +28,21 @@ RecomputeGranularity read_granularity(const YamlValue& value) {
   value.fail(fmt::format("'{}' is not known{}", value.text(), suggestion(value.text(), names)));
 }
 
+// Megatron-LM's recompute_method and recompute_num_layers: `block` takes so many layers of each
+// stage, `uniform` all, so many of which keep one input together.
+void read_layers(YamlMap& map, RecomputedLayers& read) {
+  static const std::vector<std::string> kMethods{"uniform", "block"};
+  const auto number = [](const YamlValue& value) {
+    return static_cast<int>(value.integer(1, 1 << 16));
+  };
+  const auto method = map.find("method");
+  const auto layers = map.find("num_layers");
+  const bool block = method && method->choice(kMethods) == "block";
+  if (block && !layers) method->fail("needs num_layers, those of each stage");
+  if (layers) (block ? read.first : read.group) = number(*layers);
+  if (const auto every = map.find("every")) read.every = number(*every);
+}
+
 }  // namespace
 
 Recompute read_recompute(const YamlValue& value) {
@@ -40,11 +55,16 @@ Recompute read_recompute(const YamlValue& value) {
   YamlMap map(value);
   recompute.granularity =
       read_granularity(map.require("granularity", "none, selective, pointwise, full or modules"));
+  for (const char* key : {"chunks", "method", "num_layers", "every"}) {
+    const auto value = map.find(key);
+    if (value && recompute.granularity != RecomputeGranularity::kFull) {
+      value->fail("is of granularity 'full'");
+    }
+  }
   if (const auto chunks = map.find("chunks")) {
-    if (recompute.granularity != RecomputeGranularity::kFull)
-      chunks->fail("is of granularity 'full'");
     recompute.chunks = static_cast<int>(chunks->integer(1, 1024));
   }
+  read_layers(map, recompute.layers);
   map.finish();
   return recompute;
 }
@@ -60,6 +80,9 @@ void settle_recompute(YamlMap& root, Scenario& scenario) {
                        fmt::format("{} recomputation needs a model, which says what layers keep; "
                                    "'full' recomputes whole chunks ('chunks' says how many)",
                                    to_text(recompute.granularity)));
+    }
+    if (recompute.layers != RecomputedLayers{} && !scenario.modelled) {
+      throw InputError(recompute.where, "layers that are recomputed need a model");
     }
     if (recompute.chunks.value_or(0) <= chunks_of(choice)) continue;
     throw InputError(recompute.where,

@@ -23,10 +23,21 @@ std::string share_of_chunks(const char* all, int count, const ScheduleChoice& ch
   return count < chunks ? fmt::format("{} {} of {}", all, count, chunks) : all;
 }
 
+// The part of each stage, where it is not every layer by itself.
+std::string layers_text(const RecomputedLayers& layers) {
+  std::string text;
+  if (layers.first > 0) text += fmt::format(", {} layers a stage", layers.first);
+  if (layers.every > 1) text += fmt::format(", one of {} layers", layers.every);
+  if (layers.group > 1) text += fmt::format(", {} layers together", layers.group);
+  return text;
+}
+
 std::string recompute_text(const ScheduleChoice& choice) {
   const RecomputeGranularity granularity = granularity_of(choice);
   const int chunks = recompute_chunks_of(choice);
-  if (chunks > 0) return share_of_chunks("full", chunks, choice);
+  if (chunks > 0) {
+    return share_of_chunks("full", chunks, choice) + layers_text(choice.recompute->layers);
+  }
   return granularity.of_modules() ? to_text(granularity) : "none";
 }
 
@@ -87,6 +98,9 @@ std::string label_of(const ScheduleChoice& choice, const std::string& apart) {
     text = fmt::format("{} recompute", to_text(granularity));
   }
   add("recompute", recompute_chunks_of(choice));
+  if (recompute_chunks_of(choice) > 0) {
+    text += layers_text(choice.recompute->layers);
+  }
   add("offload", offload_chunks_of(choice));
   if (choice.offload && choice.offload->ratio < 1) {
     text += fmt::format(", {:.4g}% of each activation", 100 * choice.offload->ratio);

@@ -34,6 +34,7 @@ struct Modelled {
   LayerSplit split;
   // That a GPU's stages have to fit: the scenario's, else the memory of its cluster's GPU.
   std::optional<Bytes> capacity = {};
+  std::string precision = "bf16";    // the scenario's word: fp16 costs what bf16 does
   bool block_scaled = false;         // mxfp8, nvfp4: a transposed copy has scales of its own
   std::optional<Bytes> margin = {};  // of the GPU's memory, where the capacity is not given
   MemoryBand band = {};              // of a peak, by the framework's generation

@@ -35,6 +35,7 @@ namespace pipesim {
 struct Recompute {
   RecomputeGranularity granularity = {};
   std::optional<int> chunks = {};  // with kFull; without it, of all
+  RecomputedLayers layers = {};    // of each stage of these, with kFull
   Location where = {};
 };
 

@@ -83,9 +83,7 @@ TEST(MegatronImport, NamesWhatIsMissing) {
                                           "the number of GPUs: world_size=N",
                                           "micro_batch_size=N",
                                           "global_batch_size=N",
-                                          "the cluster: --cluster NAME",
-                                          "bf16=true or fp16=true: the settings name neither, "
-                                          "which is fp32, and that is not modelled"};
+                                          "the cluster: --cluster NAME"};
   EXPECT_EQ(draft.missing, expected);
   EXPECT_NE(scenario_of(draft).find("# missing: micro_batch_size=N\n"), std::string::npos);
 }

@@ -129,6 +129,31 @@ TEST(MegatronLayers, LeavesOutIdleOnes) {
   EXPECT_EQ(scenario.modelled->split.listed, (std::vector<int>{2, 2, 2, 0}));
 }
 
+TEST(MegatronPrecision, IsFp32WithoutAnother) {
+  const Draft draft = drafted(kSmall);
+  EXPECT_EQ(read(draft).modelled->context.precision, Precision::kFp32);
+  EXPECT_EQ(draft.notes[0], "fp32, which it is where the settings name neither bf16 nor fp16");
+}
+
+TEST(MegatronRecompute, ReadsBlocksAndGroups) {
+  const std::string full =
+      kSmall + "--bf16 --pipeline-model-parallel-size 2 --recompute-granularity full ";
+  const auto layers = [&](const std::string& flags) {
+    return read(drafted(full + flags)).schedules[0].recompute->layers;
+  };
+  EXPECT_EQ(layers("--recompute-method block --recompute-num-layers 3").first, 3);
+  EXPECT_EQ(layers("--recompute-method uniform --recompute-num-layers 2").group, 2);
+  EXPECT_EQ(layers("--recompute-method block --recompute-num-layers 4"), RecomputedLayers{});
+}
+
+TEST(MegatronAdapters, TrainAlone) {
+  const Scenario scenario = read(drafted(kSmall + "--bf16 --lora-r 16 --lora-alpha 32"));
+  EXPECT_EQ(scenario.modelled->context.adapter_rank, 16);
+  const Draft asks = drafted(kSmall + "--bf16 --train-type lora");
+  ASSERT_EQ(asks.missing.size(), 1U);
+  EXPECT_EQ(asks.missing[0], "the rank of its adapters: lora_rank=N");
+}
+
 TEST(MegatronSchedules, AreNamedByItsKin) {
   const std::string four = kSmall + "--bf16 --pipeline-model-parallel-size 4 ";
   EXPECT_EQ(read(drafted(four + "--schedules-method dualpipev")).schedules[0].name, "dualpipev");

@@ -85,21 +85,36 @@ TEST(YamlSettings, StopsAtAnotherModelInTheModel) {
       settings_of("model: {mm_cfg: {llm: {num_layers: 3}}, num_layers: 4, peft: {peft_scheme: "
                   "lora, lora_tuning: {adapter_dim: 32}}, freeze_llm: false}\n"),
       "");
-  ASSERT_EQ(draft.stops.size(), 2U) << summary_of(draft);
-  EXPECT_EQ(draft.stops[0].first, "peft_scheme");
-  EXPECT_EQ(draft.stops[1].first, "mm_cfg");
+  ASSERT_EQ(draft.stops.size(), 1U) << summary_of(draft);
+  EXPECT_EQ(draft.stops[0].first, "mm_cfg");
 }
 
-TEST(YamlSettings, StopsAtTheAdaptersThatNemoNames) {
-  const auto stops = [](const std::string& scheme) {
-    return megatron_draft(settings_of("model: {peft: {peft_scheme: " + scheme +
-                                      ", lora_tuning: {adapter_dim: 32}}}\n"),
-                          "")
-        .stops;
+TEST(YamlSettings, TakesTheAdaptersThatNemoNames) {
+  const std::string text =
+      "model: {peft: {peft_scheme: SCHEME, adapter_tuning: {adapter_dim: 8}, lora_tuning: "
+      "{adapter_dim: 32}}}\n";
+  const auto with = [&](const std::string& scheme) {
+    std::string said = text;
+    said.replace(said.find("SCHEME"), 6, scheme);
+    return megatron_draft(settings_of(said), "");
   };
-  EXPECT_TRUE(stops("null").empty());
-  ASSERT_EQ(stops("lora").size(), 1U);
-  EXPECT_EQ(stops("lora")[0].first, "peft_scheme");
+  EXPECT_NE(
+      scenario_of(
+          megatron_draft(
+              settings_of("model: {num_layers: 4, hidden_size: 64, num_attention_heads: 4, peft: "
+                          "{peft_scheme: lora, lora_tuning: {adapter_dim: 32}}}\n"),
+              ""))
+          .find("lora_rank: 32"),
+      std::string::npos);
+  EXPECT_NE(scenario_of(megatron_draft(settings_of("model: {num_layers: 4, hidden_size: 64, "
+                                                   "num_attention_heads: 4}\npeft: {_target_: "
+                                                   "megatron.bridge.peft.lora.LoRA, dim: 8}\n"),
+                                       ""))
+                .find("lora_rank: 8"),
+            std::string::npos);
+  EXPECT_TRUE(with("null").stops.empty());
+  ASSERT_EQ(with("ptuning").stops.size(), 1U);
+  EXPECT_EQ(with("ptuning").stops[0].first, "peft_scheme");
 }
 
 }  // namespace

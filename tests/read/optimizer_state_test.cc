@@ -55,6 +55,40 @@ TEST(ReadOptimizerState, RefusesWhatContradictsItself) {
   EXPECT_TRUE(refuses({{"memory.exp_avg_dtype", "fp6"}}, "'fp6' is not known"));
 }
 
+TEST(ReadPrecision, KeepsNoCopyOfWeightsInFp32) {
+  const Modelled modelled = *read_changed(kBase, {{"memory.precision", "fp32"}}).modelled;
+  EXPECT_EQ(modelled.state.weight_bytes, 4);
+  EXPECT_EQ(modelled.state.optimizer.bytes(), 8);
+  EXPECT_EQ(element_bytes(modelled.context), 4);
+  EXPECT_FALSE(modelled.context.flash_attention);
+  const Changes less{{"memory.precision", "fp32"},
+                     {"memory.accumulate_allreduce_grads_in_fp32", "false"}};
+  EXPECT_EQ(read_changed(kBase, less).modelled->state.gradient_bytes(), 4);
+  for (const auto& [key, value] :
+       {std::pair("memory.main_params_dtype", "fp16"), std::pair("memory.main_grads_dtype", "bf16"),
+        std::pair("memory.store_param_remainders", "true")}) {
+    EXPECT_NE(refusal_of(kBase, {{"memory.precision", "fp32"}, {key, value}}), "") << key;
+  }
+}
+
+TEST(ReadPrecision, KnowsFp16FromBf16) {
+  const Modelled modelled = *read_changed(kBase, {{"memory.precision", "fp16"}}).modelled;
+  EXPECT_EQ(modelled.precision, "fp16");
+  EXPECT_EQ(modelled.state.gradient_bytes(), 2);
+}
+
+TEST(ReadRecompute, TakesAPartOfTheLayers) {
+  const auto layers = [](const std::string& recompute) {
+    return read_changed(kBase, {{"recompute", recompute}}).schedules[0].recompute->layers;
+  };
+  EXPECT_EQ(layers("{granularity: full, method: block, num_layers: 3}"),
+            (RecomputedLayers{.first = 3}));
+  EXPECT_EQ(layers("{granularity: full, num_layers: 3}"), (RecomputedLayers{.group = 3}));
+  EXPECT_EQ(layers("{granularity: full, every: 2}"), (RecomputedLayers{.every = 2}));
+  EXPECT_TRUE(refuses({{"recompute", "{granularity: full, method: block}"}}, "needs num_layers"));
+  EXPECT_TRUE(refuses({{"recompute", "{granularity: selective, every: 2}"}}, "is of granularity"));
+}
+
 TEST(ReadKeptActivations, TakesModulesAndBits) {
   const LayerContext context =
       read_changed(kBase, {{"memory.offload_modules", "[core_attn, moe_act]"},

@@ -85,9 +85,18 @@ std::string why_not_divided(const Case& made) {
   return why_not_sharded(scenario.modelled->state, scenario.parallel.pipeline, context.context);
 }
 
-std::string_view mode_of(RecomputeGranularity recompute) {
-  if (recompute == RecomputeGranularity::kFull) return "full";
-  return recompute == RecomputeGranularity::kNone ? "none" : "selective";
+RecomputedLayers recomputed_layers_of(const ScheduleChoice& choice) {
+  return choice.recompute ? choice.recompute->layers : RecomputedLayers{};
+}
+
+std::string recompute_text(const ScheduleChoice& choice) {
+  const RecomputeGranularity recompute = granularity_of(choice);
+  const int every = recomputed_layers_of(choice).every;
+  if (recompute == RecomputeGranularity::kNone) return "mode = \"none\"\n";
+  const bool full = recompute == RecomputeGranularity::kFull;
+  if (full && every == 1) return "mode = \"full\"\n";
+  return fmt::format("mode = \"selective\"\nselective_ac_option = \"{}\"\n",
+                     full ? std::to_string(every) : "op");
 }
 
 std::string why_not_run(const Case& made) {
@@ -101,10 +110,13 @@ std::string why_not_run(const Case& made) {
   if (made.choice.recompute && made.choice.recompute->chunks) {
     return "it recomputes in all stages of a rank or in none";
   }
+  const RecomputedLayers layers = recomputed_layers_of(made.choice);
+  if (layers.first > 0 || layers.group > 1) {
+    return "it recomputes all layers of a stage or every n-th, each by itself";
+  }
   if (made.choice.offload) return "its activations stay on the GPU";
   if (scenario.sync == OptimizerSync::kPostValidation) return "it has no post-validation";
-  return why_not_set_up(scenario.modelled->context, scenario.modelled->state,
-                        scenario.roofline->overlap);
+  return why_not_set_up(*scenario.modelled, scenario.roofline->overlap);
 }
 
 void add_pipeline(const Case& made, std::string& text) {
@@ -167,8 +179,9 @@ std::string why_not_scheduled(const std::string& schedule, bool blocking) {
                : fmt::format("{} waits for no messages", order->theirs);
 }
 
-std::string why_not_set_up(const LayerContext& context, const ParameterState& state,
-                           const Overlap& overlap) {
+std::string why_not_set_up(const Modelled& modelled, const Overlap& overlap) {
+  const LayerContext& context = modelled.context;
+  const ParameterState& state = modelled.state;
   if (overlap.tensor || overlap.gradient_reduce || overlap.parameter_gather) {
     return "what FSDP overlaps has no settings (cost.overlap_grad_reduce, overlap_param_gather, "
            "tp_comm_overlap)";
@@ -180,7 +193,8 @@ std::string why_not_set_up(const LayerContext& context, const ParameterState& st
   }
   if (context.fused_loss) return "no setting of it fuses the loss (cross_entropy_loss_fusion)";
   if (context.offloaded.any()) return "it offloads no modules";
-  if (context.precision != Precision::kBf16) return "precision other than bf16 is not written";
+  if (context.adapter_rank > 0) return "adapters alone trained (LoRA) are not written";
+  if (modelled.precision != "bf16") return "precision other than bf16 is not written";
   const OptimizerState plain;
   const OptimizerState& own = state.optimizer;
   if (!state.gradients_in_fp32 || own.bytes() != plain.bytes() || own.host_fraction > 0) {
@@ -226,9 +240,7 @@ std::string torchtitan_text(const Case& made) {
   text += fmt::format("seq_len = {}\n\n[parallelism]\n", *scenario.batch.seq_length);
   add_degrees(made, text);
   if (scenario.parallel.pipeline > 1) add_pipeline(made, text);
-  const std::string_view mode = mode_of(granularity_of(made.choice));
-  text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n", mode);
-  return text + (mode == "selective" ? "selective_ac_option = \"op\"\n" : "");
+  return text + "\n[activation_checkpoint]\n" + recompute_text(made.choice);
 }
 
 }  // namespace pipesim

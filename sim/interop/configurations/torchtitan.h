@@ -17,8 +17,7 @@ namespace pipesim {
 // own. The last checks all of a case.
 std::string why_no_flavor(const Transformer& model);
 std::string why_not_scheduled(const std::string& schedule, bool blocking);
-std::string why_not_set_up(const LayerContext& context, const ParameterState& state,
-                           const Overlap& overlap);
+std::string why_not_set_up(const Modelled& modelled, const Overlap& overlap);
 std::string why_not_torchtitan(const Case& made);
 
 // How its data ranks divide parameters: by FSDP wherever there are several data or context ranks,

@@ -154,11 +154,9 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
   const bool fp16 = is_known_set(settings, {"fp16.enabled"});
   const bool bf16 = is_known_set(settings, {"bf16.enabled", "bfloat16.enabled"});
   put(draft.memory, "kind", "model");
-  put(draft.memory, "precision", fp16 ? "fp16" : "bf16");
+  put(draft.memory, "precision", fp16 ? "fp16" : bf16 ? "bf16" : "fp32");
   if (!fp16 && !bf16) {
-    draft.missing.emplace_back(
-        "bf16.enabled=true or fp16.enabled=true: the settings name neither, which is fp32, and "
-        "that is not modelled");
+    draft.notes.emplace_back("fp32, which it is where the settings enable neither bf16 nor fp16");
   }
   put_zero(ranks, zero, settings, draft);
   stop_at_optimizer("optimizer.type", settings.text({"optimizer.type"}).value_or("Adam"), draft);
@@ -166,8 +164,7 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
   const auto interval = settings.number({"pipeline.activation_checkpoint_interval"}).value_or(0);
   if (interval > 0) draft.recompute = "full";
   if (interval > 1) {
-    draft.notes.push_back(fmt::format(
-        "full recomputation layer by layer, where {} layers together keep one input", interval));
+    draft.recompute = fmt::format("{{granularity: full, num_layers: {}}}", interval);
   }
 }
 

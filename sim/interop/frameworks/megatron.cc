@@ -186,12 +186,9 @@ std::string precision_of(Settings& settings, Draft& draft) {
     return "fp8";
   }
   if (fp16 || named.starts_with("fp16") || named.starts_with("16")) return "fp16";
-  if (!bf16 && !named.starts_with("bf16")) {
-    draft.missing.emplace_back(
-        "bf16=true or fp16=true: the settings name neither, which is fp32, and that is not "
-        "modelled");
-  }
-  return "bf16";
+  if (bf16 || named.starts_with("bf16")) return "bf16";
+  draft.notes.emplace_back("fp32, which it is where the settings name neither bf16 nor fp16");
+  return "fp32";
 }
 
 // ZeRO's stage, of Megatron-DeepSpeed, or NeMo's FSDP.
@@ -258,7 +255,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   const std::string precision = precision_of(settings, draft);
   put(memory, "precision", precision);
   put_sharded(settings, data, draft);
-  put_optimizer_state(settings, precision != "fp16", draft);
+  put_optimizer_state(settings, precision != "fp16" && precision != "fp32", draft);
   put_gradients(settings, memory);
   const auto backend = settings.text({"attention_backend"}).value_or("auto");
   const bool local = settings.text({"transformer_impl"}).value_or("") == "local" &&
@@ -282,7 +279,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   if (!settings.flag({"bias_swiglu_fusion", "bias_activation_fusion"}).value_or(!apart)) {
     put_flag(memory, "bias_swiglu_fusion", false);
   }
-  stop_at_adapters(settings, draft);
+  put_adapters(settings, draft);
   stop_at_optimizer("optimizer", settings.text({"optimizer"}).value_or("adam"), draft);
   // Encoders alone have its vocabulary: BERT, and T5 beside a decoder.
   if (const auto tokenizer = settings.text({"tokenizer_type"}).value_or("");
@@ -293,7 +290,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   put_kept_activations(settings, draft);
 }
 
-// Whole layers; with `block` only the first of each stage.
+// Whole layers: with `block` the first of each stage, with `uniform` so many from one input.
 void put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   const auto method =
       settings.text({"recompute_method", "activations_checkpoint_method"}).value_or("uniform");
@@ -305,15 +302,9 @@ void put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& d
   draft.recompute = "full";
   if (method == "block" && layers == 0) {
     draft.recompute.clear();
-  } else if (method == "block" && layers < of_stage) {
-    draft.recompute.clear();
-    not_understood(draft, "recompute_method",
-                   fmt::format("recompute_method block of {} of {} layers a stage: nothing is "
-                               "recomputed here",
-                               layers, of_stage));
-  } else if (method == "uniform" && layers > 1) {
-    draft.notes.push_back(fmt::format(
-        "full recomputation layer by layer, where {} layers together keep one input", layers));
+  } else if (method == "block" ? layers < of_stage : layers > 1) {
+    draft.recompute =
+        fmt::format("{{granularity: full, method: {}, num_layers: {}}}", method, layers);
   }
   if (method != "block" && method != "uniform") {
     not_understood(draft, "recompute_method", fmt::format("recompute_method {}", method));

@@ -61,16 +61,24 @@ void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
   }
 }
 
-void stop_at_adapters(Settings& settings, Draft& draft) {
+void put_adapters(Settings& settings, Draft& draft) {
   static constexpr std::array<std::string_view, 3> kWhole{"full", "none", "None"};
   const Setting* kind = settings.find({"train_type", "tuner_type", "peft_scheme", "peft"});
-  const Setting* rank = settings.find({"lora_r"});
-  if (kind != nullptr && std::ranges::count(kWhole, kind->text()) > 0) return;
-  const Setting* const first = kind != nullptr ? kind : rank;
-  if (first == nullptr) return;
-  not_understood(draft, first->name,
-                 fmt::format("{} {}: adapters alone train, and all parameters do here", first->name,
-                             first->text()));
+  // "megatron.bridge.peft.lora.LoRA" of Bridge's objects.
+  const std::string said = kind == nullptr ? "" : kind->text();
+  const std::string name = said.substr(said.rfind('.') + 1);
+  const bool lora = kind == nullptr ? settings.has("lora_r") : name == "lora" || name == "LoRA";
+  if (kind != nullptr && !lora && std::ranges::count(kWhole, said) == 0) {
+    not_understood(draft, kind->name, fmt::format("{} {}", kind->name, said));
+  }
+  if (!lora) return;
+  const auto rank = settings.number({"lora_rank", "lora_r", "adapter_dim", "dim"}, 1);
+  if (!rank) draft.missing.emplace_back("the rank of its adapters: lora_rank=N");
+  put(draft.memory, "lora_rank", rank.value_or(1));
+  if (const auto targets = settings.text({"lora_target_modules", "target_modules"})) {
+    draft.notes.push_back(
+        fmt::format("adapters beside every linear layer, where the settings name {}", *targets));
+  }
 }
 
 namespace {

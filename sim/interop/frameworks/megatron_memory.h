@@ -9,8 +9,8 @@ namespace pipesim {
 // `bf16_weights`: Transformer Engine keeps of their fp32 copy what they lack, unless told
 // otherwise.
 void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft);
-// Training of a part of the parameters, such as LoRA's, which no scenario says.
-void stop_at_adapters(Settings& settings, Draft& draft);
+// LoRA, as ms-swift, NeMo, MindSpeed, Bridge and Primus ask for it.
+void put_adapters(Settings& settings, Draft& draft);
 void put_kept_activations(Settings& settings, Draft& draft);
 
 }  // namespace pipesim

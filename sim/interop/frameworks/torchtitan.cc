@@ -246,6 +246,11 @@ void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
                    fmt::format("activation_checkpoint.mode {}", mode));
   }
   if (mode != "selective") return;
+  const bool every = !option.empty() && option.find_first_not_of("0123456789") == std::string::npos;
+  if (every) {
+    draft.recompute = fmt::format("{{granularity: full, every: {}}}", option);
+    return;
+  }
   draft.recompute = "pointwise";
   draft.notes.push_back(fmt::format(
       "selective activation checkpointing ({}) as recomputation of what costs no matmul", option));

@@ -157,10 +157,20 @@ class YamlSettings {
       collect(map, path, depth);
     }
   }
-  // NeMo lists the settings of every scheme, and names the one that it takes.
+  // NeMo lists the settings of every scheme, and names the one that it takes; Bridge's is an
+  // object.
   void collect_adapters(const YamlValue& peft) {
-    for (const auto& [key, value] : peft.all_entries()) {
-      if (key == "peft_scheme") leaves_.push_back({{key}, value, usual_});
+    const auto entries = peft.all_entries();
+    const bool lora = std::ranges::any_of(entries, [](const auto& entry) {
+      return entry.first == "peft_scheme" && entry.second.one_line() == "lora";
+    });
+    for (const auto& [key, value] : entries) {
+      if (key == "peft_scheme" || key == "dim") leaves_.push_back({{key}, value, usual_});
+      if (key == "_target_") leaves_.push_back({{"peft"}, value, usual_});
+      if (!lora || key != "lora_tuning" || !value.is_map()) continue;
+      for (const auto& [name, size] : value.all_entries()) {
+        if (name == "adapter_dim") leaves_.push_back({{name}, size, usual_});
+      }
     }
   }
   // NeMo's optimizer that is divided over data ranks.

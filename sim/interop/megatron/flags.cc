@@ -39,6 +39,17 @@ bool recomputes_in_full(const ScheduleChoice& choice) {
          recompute_chunks_of(choice) == chunks_of(choice);
 }
 
+void add_full_recompute(const RecomputedLayers& layers, MegatronFlags& to) {
+  const bool block = layers.first > 0;
+  to.flags.emplace_back("--recompute-granularity full");
+  to.flags.push_back(fmt::format("--recompute-method {}", block ? "block" : "uniform"));
+  to.flags.push_back(fmt::format("--recompute-num-layers {}", block ? layers.first : layers.group));
+  if (layers.every > 1) {
+    to.differences.push_back(
+        fmt::format("one of every {} layers recomputed, for which it has no flag", layers.every));
+  }
+}
+
 // Adds a schedule's own flags; returns why it cannot, or an empty string.
 using Add = std::string (*)(const Asked& asked, MegatronFlags& to);
 
@@ -250,11 +261,7 @@ void add_sizes(const Case& made, bool validates, MegatronFlags& to) {
     to.flags.push_back(fmt::format("--context-parallel-size {}", sizes.context));
   }
   if (scenario.modelled) add_setting(made, validates, to);
-  if (recomputes_in_full(made.choice)) {
-    to.flags.emplace_back("--recompute-granularity full");
-    to.flags.emplace_back("--recompute-method uniform");
-    to.flags.emplace_back("--recompute-num-layers 1");
-  }
+  if (recomputes_in_full(made.choice)) add_full_recompute(made.choice.recompute->layers, to);
   const int samples = shape.microbatches * sizes.data;  // of a microbatch of one
   if (const auto size = scenario.batch.micro_batch_size) {
     to.flags.push_back(fmt::format("--micro-batch-size {}", *size));

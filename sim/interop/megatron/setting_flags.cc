@@ -80,12 +80,22 @@ void add_gradients(bool half, bool in_fp32, MegatronFlags& to) {
   if (!half && !in_fp32) to.flags.emplace_back("--grad-reduce-in-bf16");
 }
 
+void add_differences(const LayerContext& context, MegatronFlags& to) {
+  if (context.adapter_rank > 0) {
+    to.differences.emplace_back("adapters alone trained (LoRA), for which it has no flag");
+  }
+  if (context.precision == Precision::kFp32 && context.flash_attention) {
+    to.differences.emplace_back("flash attention in fp32, which it has in 16 bits alone");
+  }
+}
+
 // Dropout is Megatron-LM's default. Post-validation needs fp16.
 void add_precision(const Scenario& scenario, const LayerContext& context, bool validates,
                    MegatronFlags& to) {
   const Modelled& modelled = *scenario.modelled;
-  const bool half = validates;
-  to.flags.emplace_back(half ? "--fp16" : "--bf16");
+  const bool half = validates || modelled.precision == "fp16";
+  const bool whole = context.precision == Precision::kFp32;
+  if (!whole) to.flags.emplace_back(half ? "--fp16" : "--bf16");
   const bool megatron = to.runtime == to_text(Runtime::kMegatron);
   const auto add = [&](bool asked, const char* flag) {
     if (!asked) return;
@@ -106,19 +116,19 @@ void add_precision(const Scenario& scenario, const LayerContext& context, bool v
   add(!context.fused_gate, "--no-bias-swiglu-fusion");
   add(!context.flash_attention, "--attention-backend unfused");
   if (context.fused_loss) to.flags.emplace_back("--cross-entropy-loss-fusion");
-  add_gradients(half, modelled.state.gradients_in_fp32, to);
+  if (!whole) add_gradients(half, modelled.state.gradients_in_fp32, to);
   if (context.dropout) return;
   to.flags.emplace_back("--hidden-dropout 0");
   to.flags.emplace_back("--attention-dropout 0");
 }
 
-// Both reuse the code of the precision-aware optimizer, which needs the distributed one.
-void add_optimizer_state(const ParameterState& state, MegatronFlags& to) {
+// The precision-aware optimizer, and states on the host, which reuse its code.
+std::vector<std::string> state_flags(const ParameterState& state) {
   const OptimizerState& optimizer = state.optimizer;
   const OptimizerState usual;
   const auto dtype = [](double bytes) { return bytes == 1 ? "fp8" : bytes == 2 ? "bf16" : "fp32"; };
   std::vector<std::string> flags;
-  if (optimizer.main_params != usual.main_params && !optimizer.remainders) {
+  if (optimizer.main_params == 2 && !optimizer.remainders) {
     flags.emplace_back("--main-params-dtype fp16");
   }
   if (optimizer.reads_16_bit_gradients) flags.emplace_back("--main-grads-dtype bf16");
@@ -133,13 +143,21 @@ void add_optimizer_state(const ParameterState& state, MegatronFlags& to) {
     flags.push_back(fmt::format("--optimizer-offload-fraction {:g}", optimizer.host_fraction));
     if (optimizer.overlaps_host) flags.emplace_back("--overlap-cpu-optimizer-d2h-h2d");
   }
+  return flags;
+}
+
+// It needs the distributed one.
+void add_optimizer_state(const Modelled& modelled, MegatronFlags& to) {
+  const OptimizerState& optimizer = modelled.state.optimizer;
+  std::vector<std::string> flags = state_flags(modelled.state);
   if (flags.empty() && !optimizer.remainders) return;
   to.flags.emplace_back("--use-precision-aware-optimizer");
   to.flags = joined(std::move(to.flags), std::move(flags));
-  if (!state.distributed_optimizer) {
+  if (!modelled.state.distributed_optimizer) {
     to.differences.emplace_back("the precision-aware optimizer without the distributed one");
   }
-  if (!optimizer.remainders && optimizer.main_params == 4 && optimizer.host_fraction == 0) {
+  if (modelled.precision != "fp16" && !optimizer.remainders && optimizer.main_params == 4 &&
+      optimizer.host_fraction == 0) {
     to.left_out.emplace_back(
         "fp32 master weights: from Transformer Engine 2.1 on it stores only the 2 bytes that bf16 "
         "weights lack (memory.store_param_remainders)");
@@ -292,7 +310,7 @@ void add_model_sizes(const Scenario& scenario, const LayerContext& context, int 
   }
   add_expert_tensor(modelled.model, context, to);
   add_sharding(modelled.state, devices, to);
-  add_optimizer_state(modelled.state, to);
+  add_optimizer_state(modelled, to);
   add_kept_activations(context, to);
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
   if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, modelled.model, to);
@@ -317,6 +335,7 @@ void add_setting(const Case& made, bool validates, MegatronFlags& to) {
   if (scenario.roofline) add_origins(*scenario.roofline, to);
   add_model_sizes(scenario, *made.context, made.problem.shape.devices, to);
   add_precision(scenario, *made.context, validates, to);
+  add_differences(*made.context, to);
   add_overlap(scenario, *made.context, to);
 }
 

@@ -17,8 +17,6 @@
 namespace pipesim {
 namespace {
 
-constexpr std::array kPrecisionNames{"16 bits", "fp8", "nvfp4"};
-
 using Json = nlohmann::ordered_json;
 
 template <class T>
@@ -52,12 +50,21 @@ Json offload_json(const Offload& offload) {
   return json;
 }
 
+Json full_recompute_json(const ScheduleChoice& choice, int chunks) {
+  Json json{{"granularity", "full"}, {"chunks", chunks}};
+  const RecomputedLayers layers = choice.recompute ? choice.recompute->layers : RecomputedLayers{};
+  if (layers.first > 0) json["layers_of_stage"] = layers.first;
+  if (layers.every > 1) json["every"] = layers.every;
+  if (layers.group > 1) json["layers_together"] = layers.group;
+  return json;
+}
+
 Json schedule_json(const Case& made) {
   const ScheduleChoice& choice = made.choice;
   Json json{{choice.program ? "csv" : "name", choice.name}};
   if (choice.described) json["file"] = choice.described->schedule.file;
   if (const int chunks = made.problem.recompute_chunks; chunks > 0) {
-    json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
+    json["recompute"] = full_recompute_json(choice, chunks);
   }
   const RecomputeGranularity granularity = granularity_of(choice);
   if (granularity.of_modules()) {
@@ -171,7 +178,7 @@ void add_modelled(Json& json, const Modelled& modelled) {
   json["batch"]["seq_length"] = context.seq_length;
   json["memory"] = {
       {"kind", "model"},
-      {"precision", kPrecisionNames[static_cast<size_t>(context.precision)]},
+      {"precision", modelled.precision},
       {"fp8_param_gather", context.fp8_parameters},
       {"accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32},
       {"use_distributed_optimizer", modelled.state.distributed_optimizer},

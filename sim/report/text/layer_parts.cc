@@ -38,7 +38,7 @@ constexpr std::array kGroups{"tensor", "context", "expert", "data", "context"};
 double rate(Flops flops, Seconds seconds, FlopsPerSecond peak) { return flops / seconds / peak; }
 
 CostPart part_of(const Matmul& matmul, const CostSetting& setting, const Gpu& gpu) {
-  constexpr std::array kMatmulCurves{"matmul", "matmul_fp8", "matmul_fp4"};
+  constexpr std::array kMatmulCurves{"matmul", "matmul_fp8", "matmul_fp4", "matmul"};
   const Seconds seconds = kernel_seconds(matmul, setting, gpu);
   return {.name = matmul.name,
           .shape = fmt::format("{} x {} x {}{}", matmul.m, matmul.n, matmul.k,

@@ -1,0 +1,156 @@
+// Costs and bytes where a part of the layers is computed again, adapters alone train, or all is
+// fp32.
+#include <gtest/gtest.h>
+
+#include "models/layer_memory.h"
+#include "models/layer_parameters.h"
+#include "models/layer_work.h"
+#include "models/memory_model.h"
+#include "models/stage_passes.h"
+#include "models/step_cost.h"
+#include "tests/models/shapes.h"
+
+namespace pipesim::trained_part_test {
+namespace {
+
+using testing::llama3_70b;
+using testing::mixtral;
+
+LayerContext context_of(RecomputedLayers layers = {}) {
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.recompute = RecomputeGranularity::kFull;
+  context.recomputed_layers = layers;
+  return context;
+}
+
+StageMemory stage_of(RecomputedLayers layers) {
+  const Transformer model = llama3_70b();
+  const LayerContext context = context_of(layers);
+  return MemoryModel(model, context, {}).stage({.first = 0, .layers = 8});
+}
+
+LayerMemory layer() { return layer_memory(llama3_70b(), LayerKind::kDense, context_of()); }
+
+TEST(RecomputedLayers, KeepTheOthersWhole) {
+  const StageMemory block = stage_of({.first = 3});
+  EXPECT_NEAR(block.checkpoint.value(), (3 * layer().checkpoint + 5 * layer().activation).value(),
+              1);
+  EXPECT_NEAR((block.recomputed - block.checkpoint).value(),
+              (layer().activation - layer().checkpoint).value(), 1);
+  const StageMemory third = stage_of({.every = 3});  // layers 2 and 5
+  EXPECT_NEAR(third.checkpoint.value(), (2 * layer().checkpoint + 6 * layer().activation).value(),
+              1);
+  EXPECT_EQ(stage_of({.first = 8}).checkpoint, stage_of({}).checkpoint);
+}
+
+TEST(RecomputedLayers, OfAGroupKeepOneInput) {
+  const StageMemory groups = stage_of({.group = 3});  // 3, 3 and 2
+  EXPECT_NEAR(groups.checkpoint.value(), (3 * layer().checkpoint).value(), 1);
+  EXPECT_NEAR((groups.recomputed - groups.checkpoint).value(),
+              (3 * layer().activation - layer().checkpoint).value(), 1);
+}
+
+TEST(RecomputedLayers, AloneRunAgain) {
+  const Transformer model = llama3_70b();
+  LayerCosts costs{};
+  costs[LayerKind::kDense].again.matmul = Seconds(2);
+  const StageLayers stage{.first = 0, .layers = 8};
+  EXPECT_EQ(stage_passes(model, stage, costs).recompute.total(), Seconds(16));
+  EXPECT_EQ(stage_passes(model, stage, costs, {.first = 3}).recompute.total(), Seconds(6));
+  EXPECT_EQ(stage_passes(model, stage, costs, {.every = 2}).recompute.total(), Seconds(8));
+}
+
+LayerContext adapted(int rank) {
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.adapter_rank = rank;
+  return context;
+}
+
+// Llama 3 70B: queries, keys and values at once, the projection, gate and up at once, and down.
+TEST(Adapters, HoldARankForEveryInputAndOutput) {
+  const LayerMemory memory = layer_memory(llama3_70b(), LayerKind::kDense, adapted(16));
+  const double sides = (8192 + 10240) + (8192 + 8192) + (8192 + 2 * 28672) + (28672 + 8192);
+  EXPECT_DOUBLE_EQ(memory.dense_trained, 16 * sides);
+  EXPECT_DOUBLE_EQ(memory.dense_parameters,
+                   parameters(llama3_70b(), LayerKind::kDense) + 16 * sides);
+}
+
+TEST(Adapters, AloneHaveGradientsAndStates) {
+  const Transformer model = llama3_70b();
+  const LayerContext context = adapted(16);
+  const MemoryModel memory(model, context, {});
+  const std::vector<StageLayers> stages{
+      {.first = 0, .layers = 80, .embedding = true, .output = true}};
+  const DeviceMemory held = memory.device(stages);
+  const double trained = 80 * layer_memory(model, LayerKind::kDense, context).dense_trained;
+  EXPECT_NEAR(held.gradients.value(), 4 * trained, 1);
+  EXPECT_NEAR(held.optimizer.value(), 12 * trained, 1);
+  EXPECT_NEAR(held.vocabulary.value(), 2.0 * (2.0 * 128256 * 8192 + 8192), 1);
+  EXPECT_NEAR(held_parameters(model, context, stages).dense, trained, 1);
+}
+
+TEST(Adapters, LeaveWNoFrozenMatrix) {
+  for (const Transformer& model : {llama3_70b(), mixtral()}) {
+    const LayerKind kind = model.experts ? LayerKind::kMoe : LayerKind::kDense;
+    const auto of = [&](PassKind pass, int rank) {
+      return flops(layer_work(model, kind, pass, adapted(rank))).value();
+    };
+    const double more = of(PassKind::kF, 16) - of(PassKind::kF, 0);
+    EXPECT_GT(more, 0);
+    EXPECT_NEAR(of(PassKind::kB, 16) - of(PassKind::kB, 0), more, 1e-9 * of(PassKind::kF, 0));
+    EXPECT_NEAR(of(PassKind::kW, 16), more, 1e-9 * of(PassKind::kF, 0));
+  }
+}
+
+// Two FLOPs for every token and number of an adapter, in each of the three passes.
+TEST(Adapters, ComputeTwoFlopsForEachOfTheirNumbers) {
+  const auto forward = [](int rank) {
+    return flops(layer_work(llama3_70b(), LayerKind::kDense, PassKind::kF, adapted(rank))).value();
+  };
+  const double trained = layer_memory(llama3_70b(), LayerKind::kDense, adapted(16)).dense_trained;
+  EXPECT_NEAR(forward(16) - forward(0), 2 * 4096 * trained, 1e-9 * forward(0));
+}
+
+TEST(Adapters, LeaveWOfTheFrozenOutOfModelFlops) {
+  const Transformer model = llama3_70b();
+  const double all = model_flops(model, 4096, true).value();
+  const double matrices = 80 * parameters(model, LayerKind::kDense) + 128256.0 * 8192;
+  const double frozen = model_flops(model, 4096, true, 16).value();
+  const double adapters = 80 * layer_memory(model, LayerKind::kDense, adapted(16)).dense_trained;
+  EXPECT_NEAR(frozen, all - 2 * 4096 * matrices + 6 * 4096 * adapters, 1e-4 * all);
+}
+
+TEST(Fp32, TakesSixteenBytesAParameter) {
+  const Transformer model = llama3_70b();
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.precision = Precision::kFp32;
+  ParameterState state{.weight_bytes = 4};
+  state.optimizer.main_params = 0;
+  const DeviceMemory held =
+      MemoryModel(model, context, state).device(std::vector<StageLayers>{{.layers = 80}});
+  EXPECT_NEAR((held.weights + held.gradients + held.optimizer).value(),
+              16 * 80 * parameters(model, LayerKind::kDense), 1e3);
+}
+
+TEST(Fp32, MovesAndKeepsTwiceTheBytes) {
+  LayerContext half{.micro_batch_size = 1, .seq_length = 4096};
+  LayerContext whole = half;
+  whole.precision = Precision::kFp32;
+  EXPECT_DOUBLE_EQ(message_bytes(llama3_70b(), whole).value(),
+                   2 * message_bytes(llama3_70b(), half).value());
+  const Work work = layer_work(llama3_70b(), LayerKind::kDense, PassKind::kF, whole);
+  for (const Matmul& each : work.matmuls) EXPECT_EQ(each.precision, Precision::kFp32);
+  EXPECT_EQ(work.attention[0].precision, Precision::kFp32);
+  EXPECT_EQ(layer_memory(llama3_70b(), LayerKind::kDense, whole).checkpoint,
+            2 * layer_memory(llama3_70b(), LayerKind::kDense, half).checkpoint);
+}
+
+// Adam reads weight, gradient and two moments, and writes all but the gradient.
+TEST(Fp32, MovesTwentyEightBytesInAStep) {
+  ParameterState state{.weight_bytes = 4};
+  state.optimizer.main_params = 0;
+  EXPECT_DOUBLE_EQ(step_bytes(state).update, 7 * 4);
+}
+
+}  // namespace
+}  // namespace pipesim::trained_part_test
