@@ -54,7 +54,7 @@ class TemporaryFolder {
 
   // The path of a file that may be made in it.
   const std::string& file(const std::string& name);
-  // The path of a file with what `write` writes. InfeasibleError where the system takes not all.
+  // Writes a file and returns its path. InfeasibleError where the system does not take all of it.
   const std::string& file(const std::string& name, const std::function<void(std::ostream&)>& write);
 
  private:

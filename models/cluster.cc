@@ -3,7 +3,7 @@
 namespace pipesim {
 namespace {
 
-// Numbers of one-way resources: every GPU has two ports, every node two sides of each card.
+// Numbers of one-way resources: every GPU has two ports, every node two sides of each NIC.
 struct Numbering {
   explicit Numbering(const Cluster& of) : cluster(of) {}
 

@@ -1,9 +1,9 @@
 // Where ranks stand and which shared resources a message between two of them uses.
 //
 // A node holds `gpus_per_node` GPUs behind a switch (a port up and a port down per GPU, of
-// `link_bandwidth`) and `nics_per_node` network cards (an up and a down side each, of
-// `nic_bandwidth`); GPU g of a node uses card g * nics / gpus. The network between the cards has
-// full bisection. Ranks fill nodes in order. Pure values: no engine and no clock.
+// `link_bandwidth`) and `nics_per_node` NICs (a side up and a side down each, of `nic_bandwidth`).
+// GPU g of a node uses NIC g * nics / gpus. The network between the NICs has full bisection. Ranks
+// fill nodes in order. Pure values: no engine and no clock.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@
 
 namespace pipesim {
 
-// Which part of its way a message over a network card shares with copies to the host.
+// The part of its way that a message over a NIC shares with copies to the host.
 enum class CardWay {
   kApart,     // nothing that is known
-  kPort,      // the GPU's port: its card stands behind the same PCIe switch
-  kHostLink,  // the port and the link of the switch to the host, behind which the card stands
+  kPort,      // the GPU's port: its NIC is behind the same PCIe switch
+  kHostLink,  // the port and the link of the switch to the host, behind which the NIC is
 };
 
 // The way of a GPU's copies: its port, then the link to the host that the GPUs of its switch share.

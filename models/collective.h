@@ -32,8 +32,8 @@ struct MessageCurve {
 };
 Seconds message_seconds(const MessageCurve& curve, Bytes bytes);
 
-// Share of a GPU's multiprocessors that a collective takes from what is computed beside it, where
-// it was not measured: 20 of 132 (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
+// Share of a GPU's multiprocessors that a collective takes from compute beside it, where it was not
+// measured: 20 of 132 (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
 inline constexpr double kExchangeShare = 20.0 / 132.0;
 
 struct Interconnect {
@@ -66,7 +66,7 @@ struct GroupShape {
 };
 
 // 0 for a group of one. Every group of the layout runs at the same time, so that each rank has its
-// share of the node's cards. kSendReceive: every rank sends `bytes` to its neighbour. All its
+// share of the node's NICs. kSendReceive: every rank sends `bytes` to its neighbour. Counts all its
 // steps.
 Seconds collective_seconds(const Interconnect& interconnect, const Collective& collective,
                            GroupShape group);

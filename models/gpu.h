@@ -52,8 +52,8 @@ inline constexpr std::size_t kSizeOf<AttentionKernel> = 6;
 inline constexpr std::array<const char*, 6> kAttentionKernels{"unfused", "flash-1", "flash-2",
                                                               "flash-3", "cudnn",   "sdpa"};
 
-// Shares of what kernels reach alone and in bursts that they keep in training, where the power
-// limit holds and collectives run beside them. 1: as alone.
+// Shares of their speed alone that kernels keep in training, where the power limit holds and
+// collectives run beside them. 1: as alone.
 struct Sustained {
   EnumArray<Precision, double> matmul{1, 1, 1, 1};
   double attention = 1;

@@ -44,8 +44,8 @@ struct Matmul {
   }
 };
 
-// One fused attention kernel (scores, softmax, values), forward or backward, of what this GPU
-// holds. `flops` are those that run: half of full attention when causal.
+// One fused attention kernel (scores, softmax, values), forward or backward, on this GPU's part.
+// `flops` are those that run: half of full attention when causal.
 struct Attention {
   Flops flops;
   Bytes moved;

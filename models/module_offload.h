@@ -1,11 +1,11 @@
 // How long passes last where modules' inputs wait on the host (LayerContext::offloaded).
 //
 // A layer's tensors leave while the layers behind it run, and come back while those before it run
-// backward; Megatron-Core asks for the first ones before the stage's backward begins
+// backward. Megatron-Core asks for the first ones before the stage's backward begins
 // (megatron/core/pipeline_parallel/fine_grained_activation_offload.py). So a pass waits where its
-// copies take longer than itself: F lasts at least as long as what leaves, B (where B and W are one
-// pass, both) as what comes back, a block of both as the longer. All GPUs copy at a time, both
-// ways: each has its share of what a switch's link carries each way. Pure functions.
+// copies take longer than itself. F lasts at least as long as its copies out, B (where B and W are
+// one pass, both) as its copies back, a block of both as the longer. All GPUs copy at a time, both
+// ways: each has its share of a switch's link each way. Pure functions.
 #pragma once
 
 #include "models/hardware.h"

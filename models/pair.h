@@ -41,7 +41,7 @@ struct PairOptions {
 
 struct PairTimes {
   Seconds total;
-  // When the forward's result, and the backward's gradient, are there.
+  // Times of the forward's result and of the backward's gradient.
   Seconds forward_ready, backward_ready;
 };
 

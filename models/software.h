@@ -58,8 +58,8 @@ struct Software {
   // The host's, beside `operation`, for every expert of a grouped matmul whose operands it
   // quantizes; recorded graphs have none.
   Seconds quantizing = {};
-  // The allocator, which reserves more than it hands out, and NCCL's buffers keep so much of a
-  // GPU's memory from what is allocated.
+  // GPU memory beyond allocated bytes: the allocator reserves more than it hands out, and NCCL has
+  // buffers.
   Bytes memory_margin = {};
   MemoryBand memory_band = {};  // of peaks
   // Bytes of a logit that a loss holds at its peak: kernel by kernel, and fused.

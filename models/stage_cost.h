@@ -1,6 +1,6 @@
 // From layers to stages: seconds of a stage's passes on one microbatch, of messages between stages,
-// and of what closes an iteration (docs/reference/model.md, "Seconds"). Pure functions; none
-// allocates, but where it says so.
+// and of the step that closes an iteration (docs/reference/model.md, "Seconds"). Pure functions;
+// none allocates, except where it says so.
 #pragma once
 
 #include <span>

@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// A part knows what it does in each pass. Requires fault_of(model, context) to be empty; keeps
-// references to both.
+// Builds a layer part by part; each part knows its work in every pass. Requires fault_of(model,
+// context) to be empty; keeps references to both.
 class WorkBuilder {
  public:
   WorkBuilder(const Transformer& model, PassKind pass, const LayerContext& context)
@@ -38,7 +38,7 @@ class WorkBuilder {
   void early_gradient(double columns);
   // In B: a softmax that was divided by the share's own sum is multiplied to that of all shares.
   void rescale_softmax(double columns);
-  // Parts of `logits`: its matmul, and the gradient that B makes of what F kept.
+  // Parts of `logits`: its matmul, and the gradient that B makes of F's kept values.
   void output_matmul(double columns);
   void logits_gradient(double columns);
   void append(const Work& more);

@@ -1,5 +1,5 @@
 // From a problem to the program of a choice: its schedule's plan, or the program that was read,
-// with what is recomputed and copied.
+// with recomputation and copies added.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// From a case to its result: program, task graph, timeline and what they come to.
+// From a case to its result: program, task graph, timeline and metrics.
 #pragma once
 
 #include <cstdint>

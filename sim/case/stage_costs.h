@@ -11,8 +11,9 @@ namespace pipesim {
 // By the outline's setting, whatever they were.
 void find_layer_costs(Outline& outline);
 
-// The older versions of weights that a device with these stages keeps of what passes read, where
-// the schedule keeps some (Schedule::versions). Gradients and the optimizer's state are there once.
+// Bytes of the older versions of weights that a device with these stages keeps for its passes,
+// where the schedule keeps some (Schedule::versions). Gradients and the optimizer's state exist
+// once.
 Bytes older_weights(const Outline& outline, int device, std::span<const StageLayers> stages);
 
 // Sets memory, the problem's stages and the closing step by the case's context, in place of earlier

@@ -16,7 +16,7 @@ class Grid {
       : columns_(static_cast<std::size_t>(columns)),
         cells_(static_cast<std::size_t>(rows) * columns_, value) {}
 
-  // Other cells, in the memory that is there.
+  // Sets new cells in the same memory.
   void assign(std::integral auto rows, std::integral auto columns, const T& value) {
     columns_ = static_cast<std::size_t>(columns);
     cells_.assign(static_cast<std::size_t>(rows) * columns_, value);

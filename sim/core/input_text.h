@@ -21,8 +21,7 @@ bool was_read(const std::string& path);
 // not know.
 std::string canonical_place(const std::string& path);
 
-// While one lives, every file is read once: whoever asks again gets what was there at first. One
-// at a time.
+// While one lives, every file is read once: later readers get its first text. One at a time.
 class ReadOnce {
  public:
   ReadOnce();

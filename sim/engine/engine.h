@@ -34,8 +34,8 @@ class Engine {
       std::span<const std::vector<double>> seconds) const;
 };
 
-// The contention-free engine: start = latest end of what is waited for. One pass over flat arrays
-// in topological order, no allocation per task, O(tasks + edges).
+// The contention-free engine: a task starts at the latest end of its inputs. One loop over flat
+// arrays in topological order, no allocation per task, O(tasks + edges).
 std::unique_ptr<Engine> make_replay_engine();
 
 }  // namespace pipesim

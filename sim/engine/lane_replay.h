@@ -1,5 +1,5 @@
-// The loop that replays the costs of a graph in lanes (sim/engine/lanes.h), a template of what
-// holds them (sim/engine/lane_vector.h).
+// The loop that replays the costs of a graph in lanes (sim/engine/lanes.h), a template of the
+// vector of lanes (sim/engine/lane_vector.h).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The contention-free engine without a timeline: what each device comes to, under one cost or many.
+// The contention-free engine without a timeline: sums of each device, under one cost or many.
 //
 // Costs are taken eight at a time. The lanes of a task are adjacent in memory, so that the graph is
 // read once for eight of them and a vector holds several: two, or four where the processor has

@@ -13,8 +13,8 @@ struct EdgeRows {
   const TaskId* edge;
 };
 
-// `ready`, 0 before: in every lane the latest end of what the task waits for; `end` has the lanes
-// of a task together.
+// `ready`, 0 before: in every lane the latest end of the task's inputs; `end` has the lanes of a
+// task together.
 template <class Vector>
 [[gnu::always_inline]] inline void ready_after(const EdgeRows& of, size_t task, const double* end,
                                                Vector& ready) {

@@ -1,5 +1,4 @@
-// The contention-free engine without a graph: what each device comes to in one run of a program
-// that is run once.
+// The contention-free engine without a graph: sums of each device in one run of a program.
 #pragma once
 
 #include <memory>
@@ -19,10 +18,10 @@ struct ProgramRun {
   size_t tasks = 0;
 };
 
-// To the last bit what the graph of build_task_graph comes to: the times of `replay_lanes`, the
-// peaks of `peaks_in_order`. LogicError for several iterations and for copies to the host, whose
-// memory depends on when passes run; InfeasibleError as build_task_graph, but for the number of
-// edges. O(tasks); 8 bytes for each virtual stage and unit in each direction.
+// Gives to the last bit the times of `replay_lanes` and the peaks of `peaks_in_order` for the graph
+// of build_task_graph. LogicError for several iterations and for copies to the host, whose memory
+// depends on when passes run. InfeasibleError as build_task_graph, except for the number of edges.
+// O(tasks); 8 bytes for each virtual stage and unit in each direction.
 ProgramRun replay_program(const std::shared_ptr<const Program>& program, const Problem& problem,
                           const std::vector<std::vector<int>>& ranks, const BuildOptions& options);
 

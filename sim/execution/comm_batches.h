@@ -62,8 +62,8 @@ class CommBatches {
   std::vector<Device> devices_;
 };
 
-// Throws InfeasibleError: `position[d]` passes and `issued[d]` batches are what device d has come
-// to, the last of them with messages whose other end was not `met`.
+// Throws InfeasibleError for devices that hold each other. Device d has run `position[d]` passes
+// and issued `issued[d]` batches, the last of them with messages whose other end was not `met`.
 [[noreturn]] void report_held(const Program& program, const CommBatches& batches,
                               std::span<const std::uint32_t> position,
                               std::span<const std::uint32_t> issued,

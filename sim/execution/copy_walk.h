@@ -34,7 +34,7 @@ class CopyWalk {
 
   [[nodiscard]] bool any() const { return plan_ != nullptr; }
 
-  // Calls `wait` with what the pass at this position waits for; false when that is not there yet.
+  // Calls `wait` with each input of the pass at this position; false when one is missing.
   template <class Wait>
   bool ready(int device, std::uint32_t position, const Pass& pass, Wait wait) {
     Value room = not_yet_;

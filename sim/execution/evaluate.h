@@ -81,7 +81,7 @@ struct PassBytes {
 };
 PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass);
 
-// Bytes that a copy to the host, or back, moves: a part of what its unit's F acquired.
+// Bytes that a copy to the host, or back, moves: a part of its unit's activation.
 Bytes copied_bytes(const Problem& problem, const Program& program, const Copy& copy);
 
 // Seconds of such a copy.

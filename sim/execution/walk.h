@@ -58,14 +58,14 @@ void check_executable(const Program& program);
 //   Value run(int device, const Pass&, Value input, Value gradient): executes a pass whose awaited
 //     messages are `input` (forward) and `gradient` (backward), kNothing where none is awaited.
 //   Value deliver(Value result, PassKind kind, int from, int to, unit): hands the result of F or B
-//   on
-//     virtual stage `from` to stage `to` (-1: nobody waits), returns what the receiver sees.
+//     from virtual stage `from` to `to` (-1: nobody waits), returns the value that the receiver
+//     sees.
 // For programs with a sharded vocabulary also:
-//   Value join(Barrier, unit, span<const Value> results): what those see that wait for it;
-//   Value last(int device): the end of what the device did last;
+//   Value join(Barrier, unit, span<const Value> results): the value for those that wait for it;
+//   Value last(int device): the end of the device's last task;
 //   void hold(int device, Value): the device goes on after it.
-// Which may give up:
-//   bool hopeless() const: whether what is left need not be visited.
+// A visitor that may give up has
+//   bool hopeless() const: true if the rest need not be visited.
 // For programs with copies also:
 //   Value copy(const Copy&, bool out, Value a, Value b): one that waits for both and for the one
 //     before it in its direction of its link;
@@ -256,7 +256,7 @@ class Walker {
     return seen != Visitor::kNotYet;
   }
 
-  // Something is there that the collective waits for; with the last of it, the collective goes.
+  // Records a result that the collective waits for; with the last one, the collective goes.
   void arrive(Barrier barrier, int device, std::uint32_t unit, Value result, size_t& woken) {
     const auto results = joins_.arrive(barrier, device, unit, result);
     if (results.empty()) return;
@@ -264,7 +264,7 @@ class Walker {
     for (int d = 0; d < place_.devices(); ++d) wake(d, woken);
   }
 
-  // Runs the pass on every device once all have come to it; they go on after its collective.
+  // Runs the pass on every device once all have reached it; they go on after its collective.
   bool step_together(int device, const Pass& pass, Value input, size_t& woken) {
     for (int d = 0; d < place_.devices(); ++d) {
       const std::uint32_t at = position_[d];

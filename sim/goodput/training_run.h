@@ -51,9 +51,9 @@ RunTime simulate_run(const InterruptedRun& run, std::uint64_t seed);
 // 2006, eq. 20); infinite where failures hardly let one end.
 double expected_steps(const InterruptedRun& run);
 
-// The interval between checkpoints that keeps the expected time short, to first order: sqrt(2 C M)
-// with M the mean time between failures (Young, CACM 1974); and to higher order (Daly, FGCS 2006,
-// eq. 37), M where a checkpoint takes over 2 M. Infinite without failures.
+// The interval between checkpoints that keeps the expected time short, with M the mean time between
+// failures; infinite without failures. To first order: sqrt(2 C M) (Young, CACM 1974). To higher
+// order (Daly, FGCS 2006, eq. 37): M where a checkpoint takes over 2 M.
 Seconds young_interval(Seconds checkpoint, double failure_rate);
 Seconds daly_interval(Seconds checkpoint, double failure_rate);
 

@@ -180,7 +180,7 @@ class StreamVisitor {
   static constexpr Value kNotYet = Rows::kNotYet;
   static constexpr Value kNothing = Rows::kNothing;
 
-  // `steps`: by device, the classes of what it does in turn. The program has one chunk for each
+  // `steps`: by device, the classes of its own tasks in turn. The program has one chunk for each
   // device.
   StreamVisitor(TaskVisitor<Rows>& tasks, const Stream& stream,
                 std::vector<std::vector<std::uint32_t>> steps)

@@ -112,8 +112,8 @@ std::vector<std::pair<PlanShare, double>> largest_losses(const Planned& planned)
 // The same: "kernels 23.3%, ramps 8.1%". A loss under half a percent is left out.
 std::string limits_of(const Planned& planned);
 
-// The layout again by SimGrid, with as many replicas as share a node, so that messages share ports
-// and cards: where they do the mean of four runs. Throws as `simulate` does.
+// Runs the layout again by SimGrid, with as many replicas as share a node, so that messages share
+// ports and NICs. Where they do, the result is the mean of four runs. Throws as `simulate` does.
 Contended with_contention(const PlanQuestion& question, const Planned& planned);
 
 // True of a row that no framework runs.

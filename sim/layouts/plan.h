@@ -51,7 +51,7 @@ struct PlanOptions {
   std::optional<Framework> ideas = {};
   bool exhaustive = false;
   std::function<void(const PlanProgress&)> progress = {};
-  // Asked now and then, from any thread; true ends the search with what it has.
+  // Asked now and then, from any thread; true ends the search with its results so far.
   std::function<bool()> stop = {};
 };
 

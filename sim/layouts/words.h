@@ -13,7 +13,7 @@ namespace pipesim {
 std::string gpu_text(std::string_view name);
 // "$9.5 M", "$790,000".
 std::string money_text(double amount, int digits);
-// "12 GiB": two digits of what is left of a limit.
+// "12 GiB": the rest of a limit, in two digits.
 std::string room_text(Bytes bytes);
 
 // "tp 8, pp 2, vpp 10, micro batch 2, layernorm recompute": sizes that are one are left out.

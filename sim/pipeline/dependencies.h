@@ -34,7 +34,7 @@ struct StagePass {
 };
 
 // The pass of the same unit whose result this one starts from. A result of another stage comes as a
-// message; one of the same stage is there once the pass has run.
+// message; one of the same stage is available once the pass has run.
 inline StagePass source_of(const Placement& place, const StagePass& pass) {
   if (pass.kind == PassKind::kF) return {PassKind::kF, place.upstream(pass.vs)};
   if (pass.kind == PassKind::kW) return {PassKind::kB, pass.vs};

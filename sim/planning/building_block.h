@@ -55,8 +55,8 @@ class BlockBuilder {
   // The schedule of the placed block, with at most `limit` chunks in flight on a device; false when
   // it has more, or does not fit together. O(p max(p, m)).
   bool build(int limit);
-  // The least limit with which the last schedule comes about. Where microbatches are no more than
-  // devices, what it comes to follows from the limit too.
+  // The least limit that gives the last schedule. With at most as many microbatches as devices, the
+  // schedule depends on the limit too.
   [[nodiscard]] int needed() const { return needed_; }
   // Kinds of the passes of a device in order; the n-th of a kind is microbatch n's.
   [[nodiscard]] std::span<const std::uint8_t> order(int device) const {

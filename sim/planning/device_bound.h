@@ -3,10 +3,10 @@
 //
 // For each device, the larger of
 //   - its work and its unavoidable idle time. Between its first F and its first B only F can run,
-//   as
-//     many as the limit holds (start). Between its last F of a chunk and that microbatch's B, only
-//     microbatches in flight can run, as many as the limit holds (drain). The two stretches are
-//     disjoint and both count where not every F can run before the first B;
+//   and
+//     no more than the limit holds (start). Between its last F of a chunk and that microbatch's B,
+//     only microbatches in flight can run, no more than the limit holds (drain). The two stretches
+//     are disjoint and both count where not every F can run before the first B;
 //   - the bytes times seconds that its microbatches must hold, over the limit.
 // Units of unequal cost count with the seconds and bytes of the cheapest, and with their own in
 // each device's work. A microbatch's B waits for the way down to the last stage and back, with no

@@ -1,5 +1,5 @@
-// Orders of passes by rules that every device follows by itself: phases of passes that repeat, such
-// as some F, then F and BW in turn, then the BW that are left.
+// Orders of passes by rules that every device follows by itself: phases of passes that repeat. An
+// example is some F, then F and BW in turn, then the rest of BW.
 //
 // docs/reference/descriptions.md says what each part means; description.h has the schedule that
 // such rules make.

@@ -1,5 +1,4 @@
-// Plans of one problem within one limit on activation memory after the other, for those who ask for
-// many: what they have in common is made once.
+// Plans of one problem within many limits on activation memory; their common parts are made once.
 #pragma once
 
 #include <map>

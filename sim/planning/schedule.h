@@ -104,7 +104,7 @@ constexpr std::string_view to_text(Runtime runtime) {
   return kNames[static_cast<size_t>(runtime)];
 }
 
-// How F and BW of two microbatches run as one block, where a model says what they are made of.
+// How F and BW of two microbatches run as one block, where a model gives their parts.
 struct BlockRun {
   bool weight_apart = true;      // W of the backward by itself, behind the exchange of tokens
   bool early_attention = false;  // of the backward, before the forward's experts
@@ -147,8 +147,8 @@ struct Schedule {
   int default_splits = 1;
   std::function<Placement(int devices, int chunks)> place = Placement::looped;
   std::vector<OptionSpec> options = {};
-  // Takes Problem::activation_limit, as option memory_limit of the scenario, from what one
-  // microbatch keeps on.
+  // Takes Problem::activation_limit, option memory_limit of the scenario, from one microbatch's
+  // bytes on.
   bool memory_limit = false;
   // For a schedule that copies activations to the host: the schedule with the same order whose
   // activations stay, and the options that select it. The problem must then know how long copies
@@ -177,11 +177,10 @@ struct Schedule {
   // Every backward runs B and W as one pass.
   bool whole_backward = false;
   Claims claims = {};
-  // Plans with what each unit costs (Problem::kinds); others see what all cost on average and keep
-  // at most.
+  // Plans with each unit's costs (Problem::kinds); others see the mean costs and the largest bytes.
   bool each_unit = false;
-  // Plans with what F acquires where W needs more, so that B acquires the rest; others see all of
-  // it acquired by F.
+  // Plans with F's own bytes where W needs more, so that B acquires the rest; others see F acquire
+  // it all.
   bool backward_acquires = false;
   // Where the vocabulary may be sharded; problems in which it is not are accepted anyway.
   std::vector<VocabularySupport> vocabulary = {};

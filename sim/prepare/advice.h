@@ -34,7 +34,7 @@ std::optional<MemoryChange> change_that_fits(const Outline& outline);
 std::optional<HostPlan> offload_that_fits(const Case& made, const Result& result,
                                           const Engine* engine = nullptr);
 
-// A case, what it came to, and what would make it fit: what reports show.
+// The content of reports: a case, its result, and the change that would make it fit.
 struct Answer {
   Case made;
   Result result;

@@ -15,9 +15,8 @@ namespace pipesim {
 inline constexpr const char* kCalibrationSchema = "pipesim-calibration/1";
 
 // Replaces the curves of `hardware` that the file has, and their entries in `numbers`; the rest
-// stays the catalogue's. A curve measured under load drops its own share of what GPUs keep in
-// training, which it shows by itself, and no other.
-// InputError too where the file is of another GPU.
+// stays the catalogue's. A curve measured under load already shows its share of speed in training,
+// so that share is dropped, and no other. InputError also where the file is of another GPU.
 Calibration read_calibration(const YamlSource& source, Hardware& hardware,
                              std::vector<Sourced>& numbers);
 

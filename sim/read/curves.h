@@ -24,7 +24,7 @@ class NumberGroup {
   // The source stands beside the numbers.
   NumberGroup(YamlMap& entry, const std::string& key, std::vector<Sourced>& numbers);
   NumberGroup(const YamlValue& value, std::string key, std::vector<Sourced>& numbers);
-  // The source follows from what `source_of` reads of the group.
+  // `source_of` reads the source from the group.
   using SourceOf = std::function<std::string(YamlMap&)>;
   NumberGroup(const YamlValue& value, std::string key, std::vector<Sourced>& numbers,
               const SourceOf& source_of);

@@ -1,4 +1,4 @@
-// A GPU from what its data sheet says: what it leaves out follows from its generation
+// A GPU from its data sheet. Numbers that the sheet leaves out follow from its generation
 // (models/catalog/generations.yaml), by stated rules.
 //
 // A sheet gives peaks, memory and its bandwidth, and may give multiprocessors, link and power.
@@ -35,8 +35,8 @@ bool is_data_sheet(const YamlValue& value);
 GpuEntry read_data_sheet(const std::string& name, const YamlValue& value,
                          std::span<const Generation> generations, std::span<const GpuEntry> known);
 
-// `memory`, `memory_bandwidth`, `peak` and `sustained` of a GPU that otherwise stays as it is:
-// kernels keep their share of what they were a share of. Adds what was said to `changed`.
+// Changes `memory`, `memory_bandwidth`, `peak` and `sustained` of a GPU that otherwise stays.
+// Kernels keep their shares of the changed numbers. Adds the changes to `changed`.
 void change_gpu(YamlMap& of, Gpu& gpu, Interconnect& interconnect, std::vector<Sourced>& changed);
 
 }  // namespace pipesim

@@ -11,7 +11,7 @@
 
 namespace pipesim {
 
-// A link or a network card: its rate, and the share of it that messages get.
+// A link or a NIC: its rate, and the share of it that messages get.
 struct Wire {
   BytesPerSecond bandwidth{1};
   double achieved = 1;
@@ -22,7 +22,7 @@ struct Wire {
 struct GpuEntry {
   std::string title;
   Gpu gpu;
-  Interconnect interconnect;  // the collectives of one node; its cards are the cluster's
+  Interconnect interconnect;  // the collectives of one node; its NICs are the cluster's
   std::vector<Sourced> numbers;
   // A data sheet's values: GPUs that reach each other at the rate of its link, and the link.
   std::optional<int> domain = {};

@@ -39,7 +39,7 @@ class HfMap {
 
 // An entry of the table, together with the entries that it is like.
 struct Architecture {
-  // The keys of files that say what formulas call by one name; the first that is there counts.
+  // Keys of files under one name for formulas; the first that the file has counts.
   std::map<std::string, std::vector<std::string>> spellings;
   std::map<std::string, YamlValue> defaults;  // formulas of what a file leaves out
   std::map<std::string, YamlValue> model;     // of keys of `model:`, those of a map as `moe.every`

@@ -18,7 +18,7 @@ namespace pipesim {
 constexpr long kLargestSize = 1L << 24;  // of any size of a model
 
 // A name of the catalogue, or a map: a shape of its own, or {base: NAME} or {hf_config: FILE} with
-// keys that replace what is there. A file is looked for beside `scenario_file`, then in the current
+// keys that replace the base's. A file is looked for beside `scenario_file`, then in the current
 // folder.
 Transformer read_model(const YamlValue& value, const std::string& scenario_file = "");
 

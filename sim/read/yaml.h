@@ -23,8 +23,8 @@
 
 namespace pipesim {
 
-// A value in the place of what a text says: one `path.to.key=value` of the command line, or one
-// that a sweep sets.
+// A value that replaces a text's: one `path.to.key=value` of the command line, or one that a sweep
+// sets.
 struct Override {
   std::string path;
   std::string value;

@@ -25,7 +25,7 @@ struct DeviceRecord {
     double end = 0;
   };
   std::array<std::vector<Span>, kLanes> items;  // by lane, as scripted
-  // A message that it received: when it left, and when it was there.
+  // A message that it received: when it left, and when it arrived.
   struct Received {
     MessageId message = 0;
     Span span;

@@ -26,7 +26,7 @@ class Work {
   virtual void close(DeviceRecord& record) = 0;
 };
 
-// Tells the others that the device is there, waits for them, and executes the script. Returns when
+// Tells the others that the device is ready, waits for them, and executes the script. Returns when
 // the device is done; it waits for ever where the script deadlocks.
 DeviceRecord execute(const Program& program, const DeviceScript& script, int device, Work& work,
                      Board& board);

@@ -1,9 +1,9 @@
 // A case executed for real: a process for every device, real messages, and how it compares with the
 // simulation of the same passes.
 //
-// It shows whether orders, calls, copies and collectives come to an end as simulated; it says
-// nothing about a GPU. Messages take their simulated time from when they leave, and share no
-// network; the first pipeline runs, one iteration without its closing.
+// It tests that orders, calls, copies and collectives end as simulated; it says nothing about a
+// GPU. Messages take their simulated time from when they leave, and share no network. The first
+// pipeline runs, one iteration without its closing step.
 #pragma once
 
 #include <optional>

@@ -33,7 +33,7 @@ class NoteIds {
   [[nodiscard]] NoteId ready(MessageId message) const { return messages_ + message; }
   // The device has done its part for a collective of a sharded vocabulary.
   [[nodiscard]] NoteId part(Barrier barrier, std::uint32_t unit, int device) const;
-  // Interlaced: it has come to this vocabulary pass of the unit.
+  // Interlaced: the device has reached this vocabulary pass of the unit.
   [[nodiscard]] NoteId meeting(PassKind kind, std::uint32_t unit, int device) const;
   // The copy, by its number in its direction of its link, has ended.
   [[nodiscard]] NoteId copied(std::size_t link, bool out, std::size_t number) const;

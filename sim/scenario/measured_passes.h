@@ -1,4 +1,4 @@
-// Seconds of passes as a run took them, and what they come to on other stages.
+// A run's measured seconds of passes, and the same on other stages.
 //
 // A run of S stages gives seconds for any schedule whose number of stages divides S or is a
 // multiple of it. Merged stages take their sum. A split stage is split evenly, with one exception:

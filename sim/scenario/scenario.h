@@ -170,7 +170,8 @@ struct GivenCost {
   std::optional<Bytes> message;  // of a boundary: the cluster says how long that takes
   Seconds collective;  // of a pipeline's devices: of a sharded vocabulary, and the gradient norm
   Seconds optimizer;
-  // Instead of all above that is not of a vocabulary or of what closes an iteration.
+  // Replaces all numbers above except those of a vocabulary and of the step that closes an
+  // iteration.
   std::shared_ptr<const MeasuredPasses> passes = nullptr;
 };
 

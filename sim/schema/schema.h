@@ -1,4 +1,4 @@
-// JSON Schemas of what people write: scenarios, sweeps, descriptions of schedules, catalogues.
+// JSON Schemas of the files people write: scenarios, sweeps, descriptions of schedules, catalogues.
 //
 // Made from the readers themselves: samples are read while an observer notes every key that is
 // asked for and every value's kind (sim/read/observer.h). Samples are the shipped files, every

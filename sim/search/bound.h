@@ -61,11 +61,11 @@ struct Relief {
   bool copies = false;       // any activation may wait on the host
 };
 
-// The same of programs with this relief, which does nothing to their passes but adds R: the bound
-// without a limit, and of each device
+// The same of programs with this relief, which only adds R to their passes: the bound without a
+// limit, and of each device
 //   - its work, R included;
 //   - the bytes times seconds that its microbatches must hold at least, over the limit: from F to R
-//     what F keeps, less what is on the host; the whole in R and B; what W needs in W.
+//     F's bytes, less those on the host; all bytes in R and B; W's bytes in W.
 Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief);
 
 }  // namespace pipesim

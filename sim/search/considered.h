@@ -17,7 +17,7 @@ struct Considered {
   std::vector<std::string> left_out;  // "name: reason"
 };
 
-// True where the choice's schedule plans within a limit; an order that was read is what it is.
+// True where the choice's schedule plans within a limit; an order that was read is fixed.
 bool takes_limit(const ScheduleChoice& choice);
 
 // Registered and described schedules that are asked for, with every number of chunks and choice of

@@ -27,7 +27,7 @@ struct RefineOptions {
   double effort = 2e7;  // passes evaluated
   // No program of the problem takes less; where it is not known, `lower_bound`.
   std::optional<Seconds> bound = {};
-  // Asked now and then, from any thread; true ends refinement with what it has.
+  // Asked now and then, from any thread; true ends refinement with its result so far.
   std::function<bool()> stop = [] { return false; };
 };
 

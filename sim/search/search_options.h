@@ -17,7 +17,7 @@ constexpr double kFrontierEffort = 2e6;
 // F and backward of all families, for each limit where they follow it.
 constexpr double kMostSearchPasses = 1L << 30;
 
-// How far a search is: `done` of `all` of what the step counts.
+// How far a search is: `done` of `all` in the step's units.
 struct SearchProgress {
   enum class Step : std::uint8_t { kFamilies, kFamiliesAtLimit, kLimits };
   Step step = Step::kFamilies;
@@ -42,7 +42,7 @@ struct SearchOptions {
   // How many limits are going to be asked for, and how many passes may be planned for all of them.
   int limits = 1;
   double max_passes = kMostSearchPasses;
-  // After each of what it counts; of a frontier's limits in any order and from any thread.
+  // Called after each unit of progress; for a frontier's limits in any order and from any thread.
   std::function<void(const SearchProgress&)> progress = [](const SearchProgress&) {};
 };
 

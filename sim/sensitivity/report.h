@@ -9,8 +9,8 @@
 
 namespace pipesim {
 
-// The scenario as it is in a line, a row per value and factor with what moves, relative to it
-// (bubble in percentage points), and what does not apply with the reason.
+// The base scenario in a line, then a row per value and factor with the relative changes (bubble in
+// percentage points), and the values that do not apply with the reason.
 std::string sensitivity_table(const Sensitivity& sensitivity);
 
 // All schedules, a row per value and factor; units in the names of columns, cells empty where

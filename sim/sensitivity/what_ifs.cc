@@ -66,7 +66,7 @@ std::string lacks_node_link(const Scenario& scenario) {
   return scenario.cluster->gpus_per_node == 1 ? "nodes have one GPU" : "";
 }
 
-// A number of the network cards, for messages and for the collectives between nodes.
+// A number of the NICs, for messages and for the collectives between nodes.
 template <class Number>
 ValueChange network(Scenario& scenario, Number Cluster::*of_cluster,
                     Number Interconnect::*of_collectives, double factor) {

@@ -28,9 +28,9 @@ struct Axis {
   [[nodiscard]] size_t length() const { return keys.front().values.size(); }
 };
 
-// In this order: an axis for every key of `grid`, one for `zip`, one for `draw`. InputError for
-// an axis without values, for keys that are there twice or within each other, and for `schedule`,
-// whose list is swept anyway.
+// In this order: an axis for every key of `grid`, one for `zip`, one for `draw`. InputError for an
+// axis without values, for keys given twice or within each other, and for `schedule`, whose list is
+// swept anyway.
 std::vector<Axis> read_axes(const YamlValue& sweep);
 
 }  // namespace pipesim

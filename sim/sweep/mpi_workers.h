@@ -20,8 +20,8 @@ class MpiWorkers final : public Workers {
  public:
   MpiWorkers(LocalWorkers& local, const Mpi& mpi) : local_(local), mpi_(mpi) {}
   ~MpiWorkers() override;
-  // Waits until every rank has said what it has read. InputError, at `asked`, for the first whose
-  // `digest` is another.
+  // Waits until every rank has reported its text's digest. InputError, at `asked`, for the first
+  // whose `digest` differs.
   void check_same(const std::string& digest, const Location& asked) const;
 
   [[nodiscard]] int count() const override { return local_.count() * mpi_.size(); }

@@ -1,4 +1,4 @@
-// A sweep file as numbered points: every combination of what its axes say, with every schedule of
+// A sweep file as numbered points: every combination of its axes' values, with every schedule of
 // its list.
 //
 // A setting is one combination, the first axis slowest; a point is a setting with one schedule:

@@ -9,9 +9,9 @@
 
 namespace pipesim::exact {
 
-// The cheapest of what every schedule that accepts the problem plans within the limit, and of many
-// programs that start, again and again, one of the passes that can start soonest. Deterministic.
-// Throws InfeasibleError when not even one microbatch at a time fits.
+// The cheapest of two sets of programs: plans within the limit by every schedule that accepts the
+// problem, and many programs that repeatedly start one of the passes that can start soonest.
+// Deterministic. Throws InfeasibleError when not even one microbatch at a time fits.
 Program first_order(const Problem& problem);
 
 }  // namespace pipesim::exact

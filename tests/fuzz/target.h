@@ -1,4 +1,4 @@
-// Fuzz targets: readers of what people and other programs write, each by a name.
+// Fuzz targets: readers of files by people and other programs, each by a name.
 //
 // A target is given any text and reads it. It may throw InputError, located at a line and column of
 // a file or at the file as a whole, and InfeasibleError. Any other exception, a crash or a hang is

@@ -60,7 +60,7 @@ class ReplayPipeline {
 
   virtual void begin(const PipelineRows& rows) = 0;  // which stay until `finish`
   virtual void send(std::uint32_t message) = 0;
-  // A device's lane goes on when the message, which has been handed out, is there.
+  // A device's lane goes on when the message, which has been handed out, has arrived.
   virtual void receive(std::uint32_t message, std::uint32_t device, Lane lane) = 0;
   [[nodiscard]] virtual ExecutedPipeline finish() = 0;
 };

@@ -1,6 +1,5 @@
-// The figures and tables that `pipesim reproduce` makes, as data: where the points of each come
-// from, what they are called and how they are drawn (validate/reproduce/figures/*.yaml, a file per
-// paper).
+// The figures and tables that `pipesim reproduce` makes, as data: the source of the points of each,
+// their names and their drawing (validate/reproduce/figures/*.yaml, a file per paper).
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// A job file of torchtitan's releases as the command line of its head (b5bcd76), which reads no job
-// files: a configuration of its registry, with what the job file says over it.
+// A job file of torchtitan's releases as a command line for its head (b5bcd76), which reads no job
+// files: a configuration of its registry, with the job file's changes to it.
 #pragma once
 
 #include <string>

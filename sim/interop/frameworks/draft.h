@@ -55,7 +55,7 @@ void take_rest(const Settings& settings, Draft& draft);
 // Goes on without settings that stop the import, by name; gives back names that stop nothing.
 std::vector<std::string> accept(const std::vector<std::string>& names, Draft& draft);
 
-// The scenario, with what is missing, assumed and left out in comments.
+// The scenario, with missing, assumed and left-out settings in comments.
 std::string scenario_of(const Draft& draft);
 // How each setting was treated, for people.
 std::string summary_of(const Draft& draft);

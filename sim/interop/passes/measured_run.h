@@ -40,7 +40,7 @@ struct RankSummary {
   double clock = 0;    // ahead of rank 0, median of the iterations; 0 where there is no clock
 };
 
-// Seconds of an iteration's passes, first start to last end, by what is counted.
+// Seconds of an iteration's passes, first start to last end, by the parts that count.
 struct SimulatedRun {
   double passes = 0;         // a mean for each stage and kind, and nothing else
   double with_messages = 0;  // and messages

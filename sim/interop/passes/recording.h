@@ -50,9 +50,9 @@ struct RangePattern {
 // PyTorch's pipelining runtime ("PP:2F0", "Forward 0"), and names that scripts commonly give.
 const std::vector<RangePattern>& default_patterns();
 
-// Passes of Primus (--dump_pp_data: a folder with config.json and pp_rank_*.json), tasks of
-// Megatron-LM's pull request 3138 (finished_tasks.json, or its folder), or our own CSV: told apart
-// by what is there. InputError with the place of what is wrong.
+// Reads passes of Primus (--dump_pp_data: a folder with config.json and pp_rank_*.json), tasks of
+// Megatron-LM's pull request 3138 (finished_tasks.json, or its folder), or our own CSV; the files
+// tell which. InputError with the place of the error.
 Recording read_passes(const std::string& path, const Location& asked);
 
 // One trace, or a folder of one trace for each rank.

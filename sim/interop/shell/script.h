@@ -1,9 +1,9 @@
 // The commands that a launch script would run, found by evaluating its words; none is executed.
 //
 // Variables, arrays, defaults, arithmetic, conditions, functions and loops have bash's meaning. A
-// value from outside (an unset variable, $1, a program's output, whether a file is there) is
-// unknown unless it is given; texts carry it as a mark. A condition on it takes every branch, and
-// what the branches leave different becomes unknown as well.
+// value from outside (an unset variable, $1, a program's output, the presence of a file) is unknown
+// unless it is given; texts carry it as a mark. A condition on it takes every branch, and variables
+// that differ after the branches become unknown as well.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ struct ShellCommand {
 
 struct ShellScript {
   std::vector<ShellCommand> commands;  // programs that it would run, in order
-  // Variables whose text begins with an option, in case no command is there.
+  // Variables whose text begins with an option, for scripts without a command.
   std::vector<std::pair<std::string, ShellCommand>> lists;
   std::vector<ShellUnknown> unknowns;
   std::vector<std::string> assumed;      // variables that were taken as not set
@@ -55,8 +55,8 @@ struct ShellScript {
 // Another script's text, by the path that `source` names; nothing where there is none.
 using ShellReader = std::function<std::optional<std::string>(const std::string& path)>;
 
-// `given` stands over what the script assigns, by name: NNODES, 1 (of $1), if:12 (the condition in
-// line 12: true or false). InputError at what cannot be read, or does not come to an end.
+// `given` replaces the script's values by name: NNODES, 1 (of $1), if:12 (the condition in line 12:
+// true or false). InputError at text that cannot be read, or at a loop without an end.
 ShellScript evaluate_shell(const std::string& file, const std::string& text,
                            const std::map<std::string, std::string>& given,
                            const ShellReader& reader);

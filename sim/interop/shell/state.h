@@ -15,7 +15,7 @@
 
 namespace pipesim {
 
-// A mark of what is not known: these around the number of a ShellUnknown.
+// A mark of an unknown value: these around the number of a ShellUnknown.
 constexpr char kShellMarkBegin = '\x01';
 constexpr char kShellMarkEnd = '\x02';
 

@@ -31,8 +31,8 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result);
 // LogicError for a name that is none of a run.
 std::optional<double> metric(const MetricRow& row, std::string_view name);
 
-// For people: "18.522 ms", "12.34%", "3.70 GiB", "yes"; "-" for nothing. With `significant`, so
-// many digits of what a band makes uncertain.
+// For people: "18.522 ms", "12.34%", "3.70 GiB", "yes"; "-" for nothing. `significant` limits the
+// digits of a number that a band makes uncertain.
 std::string metric_text(const Metric& metric, std::optional<double> value,
                         std::optional<int> significant = {});
 // The fewest digits that read back as the same number, or the name of a MemoryFit; empty for

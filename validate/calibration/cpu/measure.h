@@ -1,4 +1,4 @@
-// Measures one core with what `pipesim execute --compute` runs on it, in the form of a GPU's
+// Measures one core with the kernels of `pipesim execute --compute`, in the form of a GPU's
 // measurements: matmuls by OpenBLAS, attention and the kernels between them, in float32.
 //
 // Points are those of shapes.h, whose bytes count bf16: a curve that is fitted to them takes that

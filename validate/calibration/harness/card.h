@@ -1,4 +1,4 @@
-// The card that is measured: what it is, and how it fares while it works.
+// The measured GPU: its properties, and its state while it works.
 //
 // Properties come from CUDA; clocks, temperature, power and throttling from NVML, which is loaded
 // at run time and only read: no setting of the card is ever changed. Without NVML the state is

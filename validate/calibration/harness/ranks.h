@@ -1,5 +1,5 @@
-// The ranks that this process has of a communicator, with what they send, and the collectives among
-// them. Only where NCCL is (PIPESIM_NCCL).
+// This process's ranks of a communicator, with their buffers, and the collectives among them. Only
+// where NCCL is (PIPESIM_NCCL).
 #pragma once
 
 #include "validate/calibration/harness/nccl.h"

@@ -1,4 +1,4 @@
-// One run of the harness: the card, the libraries, the clock that bounds it, what it has found.
+// One run of the harness: the GPU, the libraries, the clock that bounds it, its findings.
 //
 // Measurements call `attempt` for each point. It skips the point when the mode's time is over, and
 // turns a refusal by a library or by the GPU's memory into a not-measured entry with the reason.

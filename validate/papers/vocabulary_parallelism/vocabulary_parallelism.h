@@ -23,8 +23,8 @@ void compare_scaling(std::vector<Cell>& cells, const YamlValue& table, const Loc
 
 namespace vocabulary_parallelism {
 
-// Adds MFU of Tables 5 and 6 by the one-cell protocol, with what the host's runs say of passes, and
-// what Vocab-1 gains over the baseline.
+// Adds MFU of Tables 5 and 6 by the one-cell protocol, with the host's measured passes, and the
+// gain of Vocab-1 over the baseline.
 void compare_throughput(std::vector<Cell>& cells, const std::vector<MethodRow>& rows,
                         const std::vector<HostRun>& runs, const Hardware& hardware);
 
