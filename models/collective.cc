@@ -74,15 +74,17 @@ double congestion(const Interconnect& interconnect, bool ring, double nodes) {
   return std::max(1.0, interconnect.oversubscription * up);
 }
 
+// A step's latency and a NIC's bandwidth by size, as measured or as the cluster has them.
+MessageCurve way_between(const Interconnect& interconnect, CollectiveKind kind) {
+  return interconnect.between_nodes[static_cast<size_t>(kind)].value_or(
+      MessageCurve{interconnect.nic_latency, interconnect.nic_bandwidth, interconnect.nic_ramp});
+}
+
 // Seconds of one step.
 Seconds across_nodes(const Interconnect& interconnect, const Collective& collective,
                      GroupShape group) {
   const CollectiveKind kind = collective.kind;
-  if (kind == CollectiveKind::kSendReceive && interconnect.messages_between_nodes) {
-    MessageCurve own = *interconnect.messages_between_nodes;
-    own.bandwidth = card_share(interconnect) * own.bandwidth;
-    return message_seconds(own, collective.bytes);
-  }
+  const MessageCurve nic = way_between(interconnect, kind);
   const int local = group.ranks_per_node;
   const CollectiveCurve& curve = curve_of(interconnect, kind);
   const bool ring = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
@@ -94,9 +96,9 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
                                                : sent(kind, collective.bytes, reached, group.ranks);
   const double nodes_of_group = static_cast<double>(group.ranks) / local;
   const bool pair = kind == CollectiveKind::kSendReceive;
-  const Bytes ramp(std::sqrt(crossing.value() * interconnect.nic_ramp.value()));
+  const Bytes ramp(std::sqrt(crossing.value() * nic.ramp.value()));
   const Seconds between = congestion(interconnect, ring || pair, nodes_of_group) *
-                          ((crossing + ramp) / (share * interconnect.nic_bandwidth));
+                          ((crossing + ramp) / (share * nic.bandwidth));
   Seconds within;
   Seconds start;
   if (local > 1 && kind != CollectiveKind::kSendReceive) {
@@ -107,10 +109,10 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
   }
   const int nodes = (group.ranks + local - 1) / local;
   const Seconds moved = std::max(within, between);
-  const Seconds around = hops(kind, nodes) * interconnect.nic_latency + moved;
+  const Seconds around = hops(kind, nodes) * nic.latency + moved;
   if (kind != CollectiveKind::kAllReduce) return start + around;
   const double levels = 2 * std::ceil(std::log2(nodes));
-  return start + std::min(around, levels * interconnect.nic_latency + moved / kTreeShare);
+  return start + std::min(around, levels * nic.latency + moved / kTreeShare);
 }
 
 Seconds step_seconds(const Interconnect& interconnect, const Collective& collective,

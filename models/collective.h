@@ -52,10 +52,11 @@ struct Interconnect {
   int nvls_ranks = 0;
   // Share of a node's bandwidth that collectives keep in training, beside kernels.
   double sustained = 1;
-  // Messages within a node, and between nodes at a NIC's bandwidth. Unmeasured, a pair within a
-  // node takes as long as an all-to-all of two, and a pair between nodes the NICs' time above.
+  // Messages within a node; unmeasured, a pair takes as long as an all-to-all of two.
   std::optional<MessageCurve> messages;
-  std::optional<MessageCurve> messages_between_nodes;
+  // Steps between nodes, at a NIC's bandwidth, by CollectiveKind; where one was not measured, the
+  // NIC's numbers above.
+  std::array<std::optional<MessageCurve>, 5> between_nodes = {};
   double exchange_share = kExchangeShare;  // that collectives take from compute beside them
 };
 

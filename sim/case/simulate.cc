@@ -23,7 +23,8 @@
 namespace pipesim {
 namespace {
 
-// The jitter that turns a run with shared links into an ensemble when the scenario names none.
+// The jitter that turns a run with shared links into an ensemble where neither the scenario nor a
+// calibration file names one.
 constexpr double kContentionJitter = 1e-3;
 constexpr double kSteadyTolerance = 1e-9;
 constexpr int kMaxIterations = 64;
@@ -80,7 +81,7 @@ class Run {
     run_until_steady();
     const Perturbation& perturb = made_.scenario->perturb;
     const double jitter =
-        perturb.jitter.value_or(result_.timeline.shared_links ? kContentionJitter : 0);
+        perturb.jitter.value_or(result_.timeline.shared_links ? contention_jitter() : 0);
     result_.report = jitter > 0 ? run_ensemble(jitter) : analyzed(result_.timeline);
     return finished();
   }
@@ -100,6 +101,12 @@ class Run {
     result_.throughput = throughput_of(made_, *result_.program, result_.report.iteration);
     result_.seconds.metrics += watch_.lap();
     return std::move(result_);
+  }
+
+  [[nodiscard]] double contention_jitter() const {
+    const auto& roofline = made_.scenario->roofline;
+    if (!roofline || !roofline->calibration) return kContentionJitter;
+    return roofline->calibration->jitter.value_or(kContentionJitter);
   }
 
   std::shared_ptr<const TaskGraph> graph(int iterations) {

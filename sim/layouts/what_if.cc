@@ -32,8 +32,8 @@ bool change_network(PlanQuestion& question, double factor) {
   Hardware& hardware = *question.base.hardware;
   hardware.cluster.nic_bandwidth = factor * hardware.cluster.nic_bandwidth;
   hardware.interconnect.nic_bandwidth = factor * hardware.interconnect.nic_bandwidth;
-  if (auto& messages = hardware.interconnect.messages_between_nodes) {
-    messages->bandwidth = factor * messages->bandwidth;
+  for (auto& curve : hardware.interconnect.between_nodes) {
+    if (curve) curve->bandwidth = factor * curve->bandwidth;
   }
   question.base.cluster = hardware.cluster;
   return true;

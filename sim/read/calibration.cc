@@ -15,6 +15,10 @@ namespace pipesim {
 namespace {
 
 constexpr const char* kInSwitch = "all_reduce_in_switch";
+// By CollectiveKind.
+constexpr std::array<const char*, 5> kNetworkCurves{
+    "all_reduce_between_nodes", "all_gather_between_nodes", "reduce_scatter_between_nodes",
+    "all_to_all_between_nodes", "send_recv_between_nodes"};
 
 // The number of the digits; -1 where there is something else.
 int digits(std::string_view text) {
@@ -117,23 +121,46 @@ MessageCurve read_messages(NumberGroup& group) {
           .ramp = group.number("ramp").bytes()};
 }
 
-// Messages between stages, within a node and between nodes. The latter were measured with `gpus`
-// GPUs of a node at once; the model has the bandwidth of one of the cards that these share.
+// Measured with `gpus` GPUs of a node at once, of which each has the file's bandwidth; the model
+// has that of one of the NICs that these share.
+MessageCurve read_between_nodes(NumberGroup& group, const Interconnect& interconnect) {
+  const YamlValue value = group.number("gpus");
+  const auto gpus = static_cast<int>(value.integer(1, 1 << 16));
+  if (gpus > interconnect.gpus_per_node) {
+    value.fail(fmt::format("the cluster's nodes have {} GPUs", interconnect.gpus_per_node));
+  }
+  const int nics = (gpus - 1) * interconnect.nics_per_node / interconnect.gpus_per_node + 1;
+  MessageCurve curve = read_messages(group);
+  curve.bandwidth = (1.0 * gpus / nics) * curve.bandwidth;
+  group.finish();
+  return curve;
+}
+
+// Messages between stages, within a node and between nodes, and collectives between nodes.
 void read_messages(const OpenGroup& open, Interconnect& interconnect) {
   if (auto group = open("send_recv", Needed::kNo)) {
     interconnect.messages = read_messages(*group);
     group->finish();
   }
-  if (auto group = open("send_recv_between_nodes", Needed::kNo)) {
-    const YamlValue value = group->number("gpus");
-    const auto gpus = static_cast<int>(value.integer(1, 1 << 16));
-    if (gpus > interconnect.gpus_per_node) {
-      value.fail(fmt::format("the cluster's nodes have {} GPUs", interconnect.gpus_per_node));
+  for (size_t kind = 0; kind < kNetworkCurves.size(); ++kind) {
+    if (auto group = open(kNetworkCurves[kind], Needed::kNo)) {
+      interconnect.between_nodes[kind] = read_between_nodes(*group, interconnect);
     }
-    const int cards = (gpus - 1) * interconnect.nics_per_node / interconnect.gpus_per_node + 1;
-    MessageCurve curve = read_messages(*group);
-    curve.bandwidth = (1.0 * gpus / cards) * curve.bandwidth;
-    interconnect.messages_between_nodes = curve;
+  }
+}
+
+// Numbers of no kernel: the host's time for an operation, and how far passes spread.
+void read_host_and_spread(const OpenGroup& open, Calibration& calibration) {
+  if (auto group = open("host_operation", Needed::kNo)) {
+    for (size_t mode = 0; mode < kLaunchModes.size(); ++mode) {
+      const auto seconds = group->find(kLaunchModes[mode]);
+      if (!seconds) continue;
+      calibration.host_operation[static_cast<LaunchMode>(mode)] = positive_seconds(*seconds);
+    }
+    group->finish();
+  }
+  if (auto group = open("jitter", Needed::kNo)) {
+    calibration.jitter = group->number("sigma").number(0, 1);
     group->finish();
   }
 }
@@ -232,9 +259,11 @@ Calibration read_calibration(const YamlSource& source, Hardware& hardware,
     });
   };
   read_kernel_curves(open, hardware.gpu);
+  read_attention_kernels(open, hardware.gpu);
   read_collective_curves(open, hardware.interconnect);
   read_host(open, hardware.host);
   read_messages(open, hardware.interconnect);
+  read_host_and_spread(open, calibration);
   read_shares(open, hardware);
   curves.finish();
   read_notes(root);

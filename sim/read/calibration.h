@@ -1,5 +1,5 @@
 // A calibration file: the curves of one GPU as they were measured, in place of the catalogue's
-// (docs/how-to/calibration.md has the format). Read strictly; InputError for every mistake.
+// (docs/reference/calibration.md has the format). Read strictly; InputError for every mistake.
 #pragma once
 
 #include <string>

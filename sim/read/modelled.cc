@@ -280,6 +280,27 @@ void take_exchange(const ModelParallel& asked, const Transformer& model, LayerCo
   if (of_windows && *of_windows != context.exchange) context.window_exchange = of_windows;
 }
 
+// The host's seconds that a file measured are the least of a framework whose scenario states none.
+void raise_host(YamlMap& map, const Calibration& calibration, Software& software) {
+  const auto stated = map.find("software");
+  const auto own = stated && stated->is_map() ? YamlMap(*stated).find("host") : std::nullopt;
+  for (size_t mode = 0; mode < kLaunchModes.size(); ++mode) {
+    if (own && YamlMap(*own).find(kLaunchModes[mode])) continue;
+    Seconds& operation = software.operation[static_cast<LaunchMode>(mode)];
+    operation = std::max(operation, calibration.host_operation[static_cast<LaunchMode>(mode)]);
+  }
+}
+
+void read_measured_curves(YamlMap& map, Scenario& scenario, RooflineCost& cost) {
+  auto numbers = *scenario.sources;
+  cost.calibration = read_calibration_file(map.require("file", "a calibration file"), scenario.file,
+                                           *scenario.hardware, numbers);
+  scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(numbers));
+  raise_host(map, *cost.calibration, cost.software);
+  scenario.cluster->message_share = scenario.hardware->cluster.message_share;
+  scenario.cluster->copy_share = scenario.hardware->cluster.copy_share;
+}
+
 }  // namespace
 
 ModelParallel read_model_parallel(YamlMap& parallel) {
@@ -399,14 +420,7 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
   set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
   read_framework(root, map, scenario.hardware->gpu, *scenario.modelled, cost);
-  if (chosen == "measured") {
-    auto numbers = *scenario.sources;
-    cost.calibration = read_calibration_file(map.require("file", "a calibration file"),
-                                             scenario.file, *scenario.hardware, numbers);
-    scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(numbers));
-    scenario.cluster->message_share = scenario.hardware->cluster.message_share;
-    scenario.cluster->copy_share = scenario.hardware->cluster.copy_share;
-  }
+  if (chosen == "measured") read_measured_curves(map, scenario, cost);
   // `none` stands beside a file in a sweep.
   const auto anchor = map.find("anchor");
   if (anchor && !(anchor->is_scalar() && anchor->node().Scalar() == "none")) {

@@ -179,6 +179,10 @@ struct GivenCost {
 struct Calibration {
   std::string file;
   std::string measured;  // on what, when and with what
+  // Least seconds of the host for an operation; 0: not measured.
+  EnumArray<LaunchMode, Seconds> host_operation = {};
+  // Spread of all GPUs of a node at once, as Perturbation::jitter, which goes before it.
+  std::optional<double> jitter = {};
 };
 
 // Corrections from measured steps of such runs (sim/anchor), read from a file.

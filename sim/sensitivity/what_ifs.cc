@@ -78,24 +78,27 @@ ValueChange network(Scenario& scenario, Number Cluster::*of_cluster,
   return change;
 }
 
-// The curve of messages between stages, where it was measured.
-using MeasuredMessages = std::optional<MessageCurve> Interconnect::*;
+// A curve of messages, where it was measured.
+void change_curve(std::optional<MessageCurve>& curve, double bandwidth, double latency) {
+  if (!curve) return;
+  curve->bandwidth = bandwidth * curve->bandwidth;
+  curve->latency = latency * curve->latency;
+}
 
-void change_messages(Scenario& scenario, MeasuredMessages which, double bandwidth, double latency) {
+void change_between_nodes(Scenario& scenario, double bandwidth, double latency) {
   if (!scenario.hardware) return;
-  auto& messages = scenario.hardware->interconnect.*which;
-  if (!messages) return;
-  messages->bandwidth = bandwidth * messages->bandwidth;
-  messages->latency = latency * messages->latency;
+  for (auto& curve : scenario.hardware->interconnect.between_nodes) {
+    change_curve(curve, bandwidth, latency);
+  }
 }
 
 ValueChange network_bandwidth(Scenario& scenario, const Answer&, double factor) {
-  change_messages(scenario, &Interconnect::messages_between_nodes, factor, 1);
+  change_between_nodes(scenario, factor, 1);
   return network(scenario, &Cluster::nic_bandwidth, &Interconnect::nic_bandwidth, factor);
 }
 
 ValueChange network_latency(Scenario& scenario, const Answer&, double factor) {
-  change_messages(scenario, &Interconnect::messages_between_nodes, 1, factor);
+  change_between_nodes(scenario, 1, factor);
   return network(scenario, &Cluster::nic_latency, &Interconnect::nic_latency, factor);
 }
 
@@ -107,9 +110,9 @@ void change_curves(Interconnect& interconnect, const Change& change) {
 }
 
 ValueChange node_bandwidth(Scenario& scenario, const Answer&, double factor) {
-  change_messages(scenario, &Interconnect::messages, factor, 1);
   ValueChange change = multiply_one(scenario.cluster->link_bandwidth, factor);
   if (auto& hardware = scenario.hardware) {
+    change_curve(hardware->interconnect.messages, factor, 1);
     hardware->cluster.link_bandwidth = scenario.cluster->link_bandwidth;
     change_curves(hardware->interconnect,
                   [factor](CollectiveCurve& curve) { curve.bandwidth = factor * curve.bandwidth; });
@@ -118,9 +121,9 @@ ValueChange node_bandwidth(Scenario& scenario, const Answer&, double factor) {
 }
 
 ValueChange node_latency(Scenario& scenario, const Answer&, double factor) {
-  change_messages(scenario, &Interconnect::messages, 1, factor);
   ValueChange change = multiply_one(scenario.cluster->link_latency, factor);
   if (auto& hardware = scenario.hardware) {
+    change_curve(hardware->interconnect.messages, 1, factor);
     hardware->cluster.link_latency = scenario.cluster->link_latency;
     change_curves(hardware->interconnect, [factor](CollectiveCurve& curve) {
       curve.base = factor * curve.base;

@@ -278,7 +278,7 @@ TEST_F(CalibrationFile, HasTheLinksBetweenStages) {
   const Scenario scenario = read_scenario(YamlSource::from_file(scenario_with(folder_), {}));
   const Interconnect& read = scenario.hardware->interconnect;
   ASSERT_TRUE(read.messages);
-  ASSERT_TRUE(read.messages_between_nodes);
+  ASSERT_TRUE(read.between_nodes[4]);
   const Collective message{CollectiveKind::kSendReceive, Group::kTensor, {}};
   for (const Bytes bytes : {Bytes(3e5), Bytes(3e6), Bytes(1e8)}) {
     Collective sent = message;
@@ -360,7 +360,7 @@ TEST(CalibrationOf, CopiesAloneLeavesTheOtherCurvesToTheCatalogue) {
   EXPECT_NEAR(scenario.hardware->host.alone.value(), 52e9, 1e9);
   EXPECT_EQ(scenario.hardware->gpu.launch, catalogue_h100().launch);
   EXPECT_FALSE(scenario.hardware->interconnect.messages);
-  EXPECT_FALSE(scenario.hardware->interconnect.messages_between_nodes);
+  EXPECT_FALSE(scenario.hardware->interconnect.between_nodes[4]);
   EXPECT_EQ(scenario.hardware->interconnect.exchange_share, kExchangeShare);
   EXPECT_FALSE(scenario.cluster->message_share);
   EXPECT_FALSE(scenario.cluster->copy_share);
@@ -375,7 +375,7 @@ TEST(CalibrationOf, ComputeThatLosesNothingIsNoShare) {
     point.time_us = {during[0] == 'n' ? 1000.0 : 995.0, 990, 1010, 990, 9};
     recorder.measured().points.push_back(point);
   }
-  const Fitted fitted = fit_measurements(recorder.measured(), catalogue_h100(), 0);
+  const Fitted fitted = fit_measurements(recorder.measured(), catalogue_h100(), {}, 0);
   const auto found = std::ranges::find(fitted.curves, "compute_beside_copies", &FittedCurve::name);
   ASSERT_NE(found, fitted.curves.end());
   EXPECT_EQ(found->numbers, (Numbers{{"share", "0"}}));
@@ -502,7 +502,7 @@ TEST(CalibrationOf, CopiesOfAllGpusOfASwitchGoBeforeThoseOfOne) {
 TEST(CalibrationOf, UnfusedAttentionIsNoCurve) {
   Measurements measured = recorded();
   measured.facts.emplace_back("attention", kUnfusedAttention);
-  const Fitted fitted = fit_measurements(measured, catalogue_h100(), 0);
+  const Fitted fitted = fit_measurements(measured, catalogue_h100(), {}, 0);
   EXPECT_EQ(std::ranges::find(fitted.curves, "attention_forward", &FittedCurve::name),
             fitted.curves.end());
 }
@@ -569,7 +569,7 @@ TEST(CalibrationOf, AllReducesOfTheSwitchAreACurveOfTheirOwn) {
     }
   }
   measured.points = recorder.measured().points;
-  const Fitted fitted = fit_measurements(measured, catalogue_h100(), 0);
+  const Fitted fitted = fit_measurements(measured, catalogue_h100(), {}, 0);
   const auto found = std::ranges::find(fitted.curves, "all_reduce_in_switch", &FittedCurve::name);
   ASSERT_NE(found, fitted.curves.end());
   EXPECT_EQ(found->numbers.front(), (std::pair<std::string, std::string>{"ranks", "4"}));

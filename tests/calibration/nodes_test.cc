@@ -51,17 +51,17 @@ TEST(Nodes, OfDifferentGpusAreRefused) {
             "time");
 }
 
-TEST(Nodes, GroupsDoubleInNodesAndInGpusOfEach) {
+TEST(Nodes, GroupsBeginWithAllNodesAndDouble) {
   const std::vector<NodeGroup> two = node_groups(std::vector{node("a"), node("b")});
-  EXPECT_EQ(two, (std::vector<NodeGroup>{{2, 1}, {2, 2}, {2, 4}, {2, 8}}));
-  EXPECT_EQ(two.back().ranks(), 16);
+  EXPECT_EQ(two, (std::vector<NodeGroup>{{2, 8}}));
+  EXPECT_EQ(two.front().ranks(), 16);
+  EXPECT_EQ(node_groups(std::vector(8, node("a"))),
+            (std::vector<NodeGroup>{{8, 8}, {2, 8}, {4, 8}}));
 }
 
-TEST(Nodes, GroupsEndWithAllNodesAndTheGpusThatEveryNodeHas) {
-  const std::vector<NodeGroup> groups =
-      node_groups(std::vector{node("a"), node("b", 3), node("c")});
-  EXPECT_EQ(groups, (std::vector<NodeGroup>{{2, 1}, {2, 2}, {2, 3}, {3, 1}, {3, 2}, {3, 3}}));
-  EXPECT_EQ(node_groups(std::vector{node("a", 1), node("b", 1)}), (std::vector<NodeGroup>{{2, 1}}));
+TEST(Nodes, GroupsHaveTheGpusThatEveryNodeHas) {
+  EXPECT_EQ(node_groups(std::vector{node("a"), node("b", 3), node("c")}),
+            (std::vector<NodeGroup>{{3, 3}, {2, 3}}));
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ const Register kMeasurements{
        static const HardwareCatalog kHardware = read_all_hardware(kAsked);
        const calibration::Measurements measured =
            calibration::read_measurements(file_with("measurements.csv", text));
-       (void)calibration::fit_measurements(measured, kHardware.gpus.front().gpu, 0);
+       (void)calibration::fit_measurements(measured, kHardware.gpus.front().gpu,
+                                           kHardware.gpus.front().interconnect, 0);
      }}};
 
 const Register kCurves{{"curves", Form::kText, [](const std::string& text) {

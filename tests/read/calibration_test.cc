@@ -268,7 +268,7 @@ TEST(Calibration, OfMessagesBetweenNodesIsOfTheCardsThatTookPart) {
                                                   "0 us, bandwidth: 10 GB/s, ramp: 0 KB, " +
                                                   kError),
                          hardware, numbers);
-  EXPECT_DOUBLE_EQ(hardware.interconnect.messages_between_nodes->bandwidth.value(), 20e9);
+  EXPECT_DOUBLE_EQ(hardware.interconnect.between_nodes[4]->bandwidth.value(), 20e9);
   EXPECT_NEAR(collective_seconds(hardware.interconnect,
                                  {CollectiveKind::kSendReceive, Group::kTensor, Bytes(1e9)}, {2, 1})
                   .value(),

@@ -42,15 +42,17 @@ class Torch : public Command {
 };
 
 TEST_F(Torch, CalibratesTwoRanksAndFitsWhatTheyMeasured) {
-  const Outcome outcome = two_ranks("--only facts,matmuls,collectives -o out");
+  const Outcome outcome = two_ranks("--only facts,matmuls,host,spread,collectives -o out");
   const std::string csv = read("out/measurements.csv");
   EXPECT_NE(csv.find("\n# device: cpu core"), std::string::npos) << outcome.output;
-  EXPECT_NE(csv.find("\nmatmul_burst,fprop,dtype=bf16 tokens=64 in=128"), std::string::npos);
+  EXPECT_NE(csv.find("\nmatmul,fprop,dtype=bf16 tokens=64 in=128"), std::string::npos);
+  EXPECT_NE(csv.find("\nspread,W,layer=tiny "), std::string::npos) << outcome.output;
   EXPECT_NE(csv.find("\nnccl,send_recv,ranks=2 size=1024"), std::string::npos) << outcome.output;
   // A refused measurement is listed, and the rest goes on.
   EXPECT_NE(csv.find("# not_measured: nccl/reduce_scatter/ranks=2"), std::string::npos);
   const std::string fit = shell(kFit + "out --gpu cpu-core").output;
-  for (const char* curve : {"matmul", "all_reduce", "all_gather", "all_to_all", "send_recv"}) {
+  for (const char* curve : {"matmul", "host_operation", "jitter", "all_reduce", "all_gather",
+                            "all_to_all", "send_recv"}) {
     expect_judged(fit, curve);
   }
 }
@@ -61,7 +63,9 @@ TEST_F(Torch, CalibratesTwoNodesAndFitsTheLinkBetweenThem) {
   EXPECT_NE(csv.find("\nnetwork,exchange,ranks=2 nodes=2 size=1024"), std::string::npos)
       << outcome.output;
   const std::string fit = shell(kFit + "out --gpu cpu-core").output;
-  expect_judged(fit, "send_recv_between_nodes");
+  for (const char* curve : {"send_recv", "all_reduce", "all_gather", "all_to_all"}) {
+    expect_judged(fit, std::string(curve) + "_between_nodes");
+  }
 }
 
 TEST_F(Torch, MeasuresFourRanksWhereEveryRankOfAGroupMustCall) {
@@ -80,14 +84,14 @@ TEST_F(Torch, MeasuresFourRanksWhereEveryRankOfAGroupMustCall) {
   EXPECT_LT(csv.find("\nnccl,send_recv,ranks=4"), csv.find("\nnccl,send_recv,ranks=2"));
 }
 
-TEST_F(Torch, MeasuresHostPowerAndExpertsWhereAskedTo) {
+TEST_F(Torch, MeasuresPowerAndExpertsWhereAskedTo) {
   const Outcome outcome =
       shell("/usr/bin/python3 " + kTools +
             "calibrate_torch.py --dry --only host,power,attention_kernels,grouped -o out");
   const std::string csv = read("out/measurements.csv");
   for (const char* row :
-       {"host,launch,", "host,F,mode=eager layers=2 hidden=128 micro_batch=1 sequence=64",
-        "launch,B,mode=eager", "host,loop,mode=eager", "pauses,layer,layer=tiny idle=0 ",
+       {"launch,host_launch,", "host,F,mode=eager layers=2 layer=llama ",
+        "host,B,mode=eager layers=2 layer=llama ", "pauses,layer,layer=tiny idle=0 ",
         "pauses,layer,layer=tiny idle=0.25", "pauses,after_rest,layer=tiny rest_ms=10 run=0",
         "grouped,permute,model=tiny",
         "grouped,first,model=tiny experts=4 rows=128 fullest=1.2 way=loop",

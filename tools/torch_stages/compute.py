@@ -1,10 +1,12 @@
 """Stages of one device that compute: matmuls, attention, memory-bound kernels, whole layers."""
+import contextlib
 import datetime
-import time
+import functools
+import itertools
 
 from torch_stages import nvml
 from torch_stages.passes import Passes, attend, fused
-from torch_stages.plan import LAYERS
+from torch_stages.plan import LAYERS, parameters_of
 
 
 def facts(session):
@@ -66,17 +68,12 @@ def matmul_works(session, tokens, inputs, outputs):
 
 
 def matmuls(session):
-    """The first shapes from rest, then all of them among a layer's passes."""
-    shapes = linear_shapes(session.plan)
-    for group in ("matmul_burst", "matmul"):
-        if group == "matmul":
-            session.burn_in()
-        for tokens, inputs, outputs in shapes if group == "matmul" else shapes[:8]:
-            if group == "matmul_burst":
-                time.sleep(min(1.0, session.plan["burn"] / 3))
-            for name, work in matmul_works(session, tokens, inputs, outputs):
-                session.measure(group, name, dict(dtype="bf16", tokens=tokens, **{"in": inputs}, out=outputs), work,
-                                flops=2.0 * tokens * inputs * outputs)
+    """Among a layer's passes."""
+    session.burn_in()
+    for tokens, inputs, outputs in linear_shapes(session.plan):
+        for name, work in matmul_works(session, tokens, inputs, outputs):
+            session.measure("matmul", name, dict(dtype="bf16", tokens=tokens, **{"in": inputs}, out=outputs), work,
+                            flops=2.0 * tokens * inputs * outputs)
 
 
 def fp8(session):
@@ -98,23 +95,39 @@ def fp8(session):
                         session.rotate(moved, make), flops=2.0 * tokens * inputs * outputs)
 
 
+def attention_kernels(torch):
+    """By the label of a row, what makes PyTorch take that kernel; without a label it picks."""
+    found = {"": contextlib.nullcontext}
+    try:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+    except ImportError:  # before PyTorch 2.3
+        return found
+    for method, label in (("flash", "FLASH_ATTENTION"), ("cudnn", "CUDNN_ATTENTION")):
+        if hasattr(SDPBackend, label):
+            found[method] = functools.partial(sdpa_kernel, [getattr(SDPBackend, label)])
+    return found
+
+
 def attention(session):
     torch = session.torch
     session.burn_in()
-    for length in session.plan["lengths"]:
-        for size in (64, 128):
-            heads = 32 if session.gpu else 2
-            shape = dict(batch=1, heads=heads, kv_heads=heads, sequence=length, head_dim=size)
-            q, k, v = (session.random(1, heads, length, size).requires_grad_() for _ in range(3))
-            square, row = float(heads) * length * length * size, 4.0 * heads * length * size
-            session.measure("attention", "forward", shape, lambda: attend(torch, q, k, v), 2 * square, 2 * row)
-            try:
-                out = attend(torch, q, k, v)
-                session.measure("attention", "backward", shape,
-                                lambda: torch.autograd.grad(out, (q, k, v), out.detach(), retain_graph=True),
-                                5 * square, 4 * row)
-            except RuntimeError as error:
-                session.not_measured(f"attention/backward/sequence={length}/head_dim={size}", error)
+    for length, size, (method, chosen) in itertools.product(session.plan["lengths"], (64, 128), attention_kernels(torch).items()):
+        heads = 32 if session.gpu else 2
+        shape = dict(batch=1, heads=heads, kv_heads=heads, sequence=length, head_dim=size, **({"method": method} if method else {}))
+        q, k, v = (session.random(1, heads, length, size).requires_grad_() for _ in range(3))
+        square, row = float(heads) * length * length * size, 4.0 * heads * length * size
+
+        def forward():
+            with chosen():
+                return attend(torch, q, k, v)
+
+        session.measure("attention", "forward", shape, forward, 2 * square, 2 * row)
+        try:
+            out = forward()
+            session.measure("attention", "backward", shape,
+                            lambda: torch.autograd.grad(out, (q, k, v), out.detach(), retain_graph=True), 5 * square, 4 * row)
+        except RuntimeError as error:
+            session.not_measured(f"attention/backward/sequence={length}/head_dim={size}/method={method}", error)
 
 
 # Bytes that an element must move: each operand once, bf16 as 2.
@@ -152,9 +165,7 @@ def kernels(session):
 def layers(session):
     """Each pass of a layer among its own three."""
     for name in session.plan["layers"]:
-        h, f, heads, kv, size, gated, tp, batch, length = LAYERS[name]
-        shape = dict(layer=name, tensor_parallel=tp, micro_batch=batch, sequence=length, hidden=h, feed_forward=f,
-                     heads=heads, kv_heads=kv, head_dim=size, gated=int(gated), rms_norm=0, dropout=0)
+        shape = parameters_of(name, LAYERS[name])
         try:
             passes = Passes(session, LAYERS[name])
             session.burn_in(passes)

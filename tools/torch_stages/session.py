@@ -26,7 +26,7 @@ class Session:
         self.torch, self.plan = torch, MODES[options.mode]
         self.rank = int(os.environ.get("RANK", 0))
         local = int(os.environ.get("LOCAL_RANK", 0))
-        self.gpu = torch.cuda.is_available()
+        self.gpu, self.dry = torch.cuda.is_available(), options.mode == "tiny"
         self.device = torch.device(f"cuda:{local}" if self.gpu else "cpu")
         self.folder, self.stage = pathlib.Path(options.output), options.stage
         self.out = open(self.folder / "parts" / f"{options.stage}.{self.rank}.jsonl", "a")

@@ -303,7 +303,7 @@ std::string fit_folder(const std::filesystem::path& folder, const FitSettings& s
   const Measurements measured = read_measurements(file);
   const HardwareCatalog catalogue = read_hardware_folder(data_folder("catalog"), {file, 0, 0, ""});
   const GpuEntry& entry = catalogue_gpu(catalogue, measured, file, settings.gpu);
-  Fitted fitted = fit_measurements(measured, entry.gpu, settings.nvls_ranks);
+  Fitted fitted = fit_measurements(measured, entry.gpu, entry.interconnect, settings.nvls_ranks);
   refuse_poor(fitted);
   if (fitted.curves.empty()) {
     throw InputError({file, 0, 0, ""}, "no curve can be fitted to it\n" + described(fitted));

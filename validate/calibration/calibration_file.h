@@ -1,7 +1,7 @@
 // From a folder of measurements to the calibration file that the simulator reads.
 //
 // The folder holds measurements.csv (measurements_csv.h). Beside it come two files:
-// calibration.yaml (docs/how-to/calibration.md), with every curve's error and spread and whole
+// calibration.yaml (docs/reference/calibration.md), with every curve's error and spread and whole
 // layers against their curves, and residuals.csv with the error of every single point. Same
 // measurements, same bytes.
 #pragma once

@@ -1,10 +1,12 @@
 #include "validate/calibration/compare_layers.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <stdexcept>
 
 #include "models/layer_cost.h"
+#include "models/layer_work.h"
 
 namespace pipesim::calibration {
 namespace {
@@ -41,6 +43,24 @@ PassKind kind_of(char pass) {
   throw std::invalid_argument(fmt::format("'{}' is no pass", pass));
 }
 
+// std::invalid_argument for a layer that no model can have.
+CostSetting setting_of(const LayerSlice& slice, bool fused) {
+  CostSetting setting;
+  setting.context.micro_batch_size = static_cast<int>(slice.micro_batch);
+  setting.context.seq_length = static_cast<int>(slice.sequence);
+  setting.context.tensor = static_cast<int>(slice.tensor_parallel);
+  setting.context.dropout = slice.shape.dropout;
+  setting.context.flash_attention = fused;
+  if (slice.micro_batch < 1 || slice.sequence < 1 || slice.tensor_parallel < 1) {
+    throw std::invalid_argument("a layer of no tokens");
+  }
+  const Transformer model = transformer_of(slice.shape);
+  for (const std::string& fault : {fault_of(model), fault_of(model, setting.context)}) {
+    if (!fault.empty()) throw std::invalid_argument(fault);
+  }
+  return setting;
+}
+
 bool is_fused(const Measurements& measured) {
   return measured.fact("attention") != kUnfusedAttention;
 }
@@ -73,19 +93,22 @@ Transformer transformer_of(const LayerShape& shape) {
 
 Seconds modelled_seconds(const LayerSlice& slice, char pass, bool fused, const Hardware& hardware) {
   const Transformer model = transformer_of(slice.shape);
-  CostSetting setting;
-  setting.context.micro_batch_size = static_cast<int>(slice.micro_batch);
-  setting.context.seq_length = static_cast<int>(slice.sequence);
-  setting.context.tensor = static_cast<int>(slice.tensor_parallel);
-  setting.context.dropout = slice.shape.dropout;
-  setting.context.flash_attention = fused;
-  if (slice.micro_batch < 1 || slice.sequence < 1 || slice.tensor_parallel < 1) {
-    throw std::invalid_argument("a layer of no tokens");
-  }
-  for (const std::string& fault : {fault_of(model), fault_of(model, setting.context)}) {
-    if (!fault.empty()) throw std::invalid_argument(fault);
-  }
+  const CostSetting setting = setting_of(slice, fused);
   return pass_cost(model, LayerKind::kDense, kind_of(pass), setting, hardware).compute();
+}
+
+double operations_of(const Point& point) {
+  const LayerSlice slice = slice_of(point);
+  const Transformer model = transformer_of(slice.shape);
+  const CostSetting setting = setting_of(slice, true);
+  const std::string passes = point.name == "B" ? "BW" : point.name == "FB" ? "FBW" : point.name;
+  double kernels = 0;
+  for (const char pass : passes) {
+    const Work work = layer_work(model, LayerKind::kDense, kind_of(pass), setting.context);
+    kernels += static_cast<double>(work.matmuls.size() + work.attention.size() +
+                                   static_cast<std::size_t>(work.kernels));
+  }
+  return kernels * static_cast<double>(std::max<std::int64_t>(1, stated(point, "layers")));
 }
 
 LayerComparison compare_layers(const Measurements& measured, const Hardware& hardware) {

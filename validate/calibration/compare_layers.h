@@ -7,7 +7,8 @@
 
 #include "models/hardware.h"
 #include "models/transformer.h"
-#include "validate/calibration/fitted.h"
+#include "validate/calibration/fitted_curve.h"
+#include "validate/calibration/measurements.h"
 
 namespace pipesim::calibration {
 
@@ -26,6 +27,10 @@ struct LayerComparison {
 
 // One such layer as a model, without biases and rotary positions.
 [[nodiscard]] Transformer transformer_of(const LayerShape& shape);
+
+// Operations, as models/layer_work.h counts kernels, of what a point of the host ran: F, B with the
+// weight gradients, or all three (FB), of `layers` such layers.
+[[nodiscard]] double operations_of(const Point& point);
 
 // Seconds of F, B or W of a slice; attention is one kernel where `fused`.
 [[nodiscard]] Seconds modelled_seconds(const LayerSlice& slice, char pass, bool fused,

@@ -282,4 +282,26 @@ CollectiveCurve fit_collective(std::span<const CollectiveRow> rows) {
   return curve_with(found.values);
 }
 
+std::vector<double> errors(const Interconnect& interconnect, std::span<const NetworkRow> rows) {
+  return errors_of(rows, [&](const NetworkRow& row) {
+    return collective_seconds(interconnect, row.collective, row.group);
+  });
+}
+
+MessageCurve fit_between_nodes(Interconnect node, std::span<const NetworkRow> rows) {
+  require_rows(rows.size(), 6, "a fit of a collective between nodes");
+  auto& curve = node.between_nodes[static_cast<std::size_t>(rows.front().collective.kind)];
+  std::vector<SizeRow> sizes;
+  for (const NetworkRow& row : rows) sizes.push_back({row.collective.bytes, row.measured});
+  const auto [shortest, fastest] = bounds(std::span<const SizeRow>(sizes));
+  const auto set = [&](const std::vector<double>& values) {
+    curve = MessageCurve{Seconds(values[0]), BytesPerSecond(values[1]), Bytes(values[2])};
+  };
+  set(least_error({{shortest}, {fastest}, {1e6}}, [&](const std::vector<double>& values) {
+        set(values);
+        return mean_error(errors(node, rows));
+      }).values);
+  return *curve;
+}
+
 }  // namespace pipesim::calibration

@@ -96,4 +96,17 @@ struct CollectiveRow {
 [[nodiscard]] std::vector<double> errors(const CollectiveCurve& curve,
                                          std::span<const CollectiveRow> rows);
 
+// A collective of `nodes` nodes, all groups' ranks of one number a node.
+struct NetworkRow {
+  Collective collective;
+  GroupShape group;
+  Seconds measured;
+};
+
+// Rows of one kind. `node` has the curves within a node and as many NICs as GPUs, so that the
+// bandwidth is a GPU's share of them.
+[[nodiscard]] MessageCurve fit_between_nodes(Interconnect node, std::span<const NetworkRow> rows);
+[[nodiscard]] std::vector<double> errors(const Interconnect& interconnect,
+                                         std::span<const NetworkRow> rows);
+
 }  // namespace pipesim::calibration

@@ -13,6 +13,7 @@
 
 #include "sim/core/error.h"
 #include "validate/calibration/fit.h"
+#include "validate/calibration/fit_host.h"
 
 namespace pipesim::calibration {
 namespace {
@@ -112,8 +113,10 @@ FittedCurve curve(Numbers numbers, const Points& points, const std::vector<doubl
 
 class Fitter {
  public:
-  Fitter(const Measurements& measured, const Gpu& catalogue)
-      : measured_(measured), gpu_(catalogue) {}
+  Fitter(const Measurements& measured, const Gpu& catalogue, Interconnect node)
+      : measured_(measured), gpu_(catalogue), node_(std::move(node)) {
+    node_.sustained = 1;  // nothing runs beside collectives that are measured
+  }
 
   void kernels() {
     fit("matmul", select("matmul", "", Precision::kBf16), [&](const Points& points) {
@@ -129,6 +132,7 @@ class Fitter {
       });
     }
     for (const char* direction : {"forward", "backward"}) attention(direction);
+    attention_kernels();
     fit("streaming", select("kernel"), [&](const Points& points) {
       const auto rows = rows_of(points, stream_row);
       gpu_ = fit_streaming(gpu_, rows);
@@ -200,12 +204,25 @@ class Fitter {
     fit("send_recv", within, [](const Points& points) { return message_curve(points, {}); });
     Points between = select("network", "send_recv");
     std::ranges::copy(select("network", "exchange"), std::back_inserter(between));
-    std::int64_t most = 1;
-    for (const Point* point : between) most = std::max(most, gpus_of_a_node(*point));
-    std::erase_if(between, [most](const Point* point) { return gpus_of_a_node(*point) < most; });
+    const std::int64_t most = keep_most_gpus(between);
     fit("send_recv_between_nodes", between, [most](const Points& points) {
       return message_curve(points, {{"gpus", std::to_string(most)}});
     });
+  }
+
+  // Requires the curves within a node to be fitted, which these take for their part of the way.
+  void collectives_between_nodes() {
+    for (const auto& [name, kind] : kCollectives) {
+      Points points = select("network", name);
+      const std::int64_t most = keep_most_gpus(points);
+      fit(std::string(name) + "_between_nodes", points,
+          [&, most](const Points& of) { return network_curve(kind, static_cast<int>(most), of); });
+    }
+  }
+
+  void host_and_spread() {
+    fit("host_operation", host_points(measured_), fit_host);
+    fit("jitter", select("spread"), fit_jitter);
   }
 
   // Time that compute loses to work beside it.
@@ -255,12 +272,38 @@ class Fitter {
     return whole(point, "ranks") / whole(point, "nodes");
   }
 
+  // With as many GPUs of a node at once as any point has; how many.
+  static std::int64_t keep_most_gpus(Points& points) {
+    std::int64_t most = 1;
+    for (const Point* point : points) most = std::max(most, gpus_of_a_node(*point));
+    std::erase_if(points, [most](const Point* point) { return gpus_of_a_node(*point) < most; });
+    return most;
+  }
+
+  FittedCurve network_curve(CollectiveKind kind, int gpus, const Points& points) const {
+    const auto rows = rows_of(points, [&](const Point& point) {
+      const auto ranks = static_cast<int>(whole(point, "ranks"));
+      return NetworkRow{{kind, Group::kTensor, Bytes(point.bytes)}, {ranks, gpus}, time_of(point)};
+    });
+    Interconnect node = node_;
+    node.gpus_per_node = node.nics_per_node = gpus;
+    const MessageCurve found = fit_between_nodes(node, rows);
+    node.between_nodes.at(static_cast<std::size_t>(kind)) = found;
+    Numbers numbers = message_numbers(found);
+    numbers.insert(numbers.begin(), {"gpus", std::to_string(gpus)});
+    return curve(std::move(numbers), points, errors(node, rows));
+  }
+
+  static Numbers message_numbers(const MessageCurve& found) {
+    return {{"latency", in_microseconds(found.latency)},
+            {"bandwidth", in_gigabytes(found.bandwidth)},
+            {"ramp", in_kilobytes(found.ramp)}};
+  }
+
   static FittedCurve message_curve(const Points& points, Numbers numbers) {
     const auto rows = rows_of(points, size_row);
     const MessageCurve found = fit_messages(rows);
-    numbers.emplace_back("latency", in_microseconds(found.latency));
-    numbers.emplace_back("bandwidth", in_gigabytes(found.bandwidth));
-    numbers.emplace_back("ramp", in_kilobytes(found.ramp));
+    std::ranges::move(message_numbers(found), std::back_inserter(numbers));
     return curve(std::move(numbers), points, errors(found, rows));
   }
 
@@ -339,6 +382,49 @@ class Fitter {
     });
   }
 
+  // Kernels that were asked for by name, beside the one that the curves are of; where PyTorch
+  // picked that, it is PyTorch's.
+  void attention_kernels() {
+    Points named;
+    std::map<std::string, std::vector<double>> shares;
+    for (const Point* point : select("attention")) {
+      const Point* plain = without_method(*point);
+      const std::string name = generation_of(*point);
+      if (name.empty() || plain == nullptr) continue;
+      named.push_back(point);
+      shares[name].push_back(time_of(*plain) / time_of(*point));
+    }
+    fit("attention_kernels", named, [&](const Points& points) {
+      Numbers numbers;
+      for (const auto& [name, of] : shares) {
+        numbers.emplace_back(name, fmt::format("{:.4g}", summarize(of).median));
+      }
+      std::vector<double> errors;
+      for (const Point* point : points) {
+        const double share = summarize(shares.at(generation_of(*point))).median;
+        errors.push_back(time_of(*without_method(*point)) / (share * time_of(*point)) - 1);
+      }
+      return curve(std::move(numbers), points, errors);
+    });
+  }
+
+  // The catalogue's name of a row's kernel and direction; empty where the row tells none.
+  [[nodiscard]] std::string generation_of(const Point& point) const {
+    const std::string method = point.parameter("method");
+    const bool picked = method.empty() && measured_.fact("attention") == kPickedAttention;
+    const char* kernel = picked              ? "sdpa"
+                         : method == "flash" ? "flash_2"
+                         : method == "cudnn" ? "cudnn"
+                                             : nullptr;
+    return kernel == nullptr ? "" : fmt::format("{}_{}", kernel, point.name);
+  }
+
+  [[nodiscard]] const Point* without_method(const Point& point) const {
+    Parameters parameters = point.parameters;
+    std::erase_if(parameters, [](const auto& entry) { return entry.first == "method"; });
+    return measured_.find(make_key(point.group, point.name, parameters));
+  }
+
   void collective(const std::string& name, CollectiveKind kind, const Points& of, Numbers more) {
     fit(name, of, [&](const Points& points) {
       const auto rows = rows_of(points, [kind](const Point& point) {
@@ -346,6 +432,7 @@ class Fitter {
                              time_of(point)};
       });
       const CollectiveCurve fitted = fit_collective(rows);
+      if (more.empty()) node_.curves.at(static_cast<std::size_t>(kind)) = fitted;
       const Numbers numbers = collective_numbers(fitted);
       more.insert(more.end(), numbers.begin(), numbers.end());
       return curve(more, points, errors(fitted, rows));
@@ -354,6 +441,7 @@ class Fitter {
 
   const Measurements& measured_;
   Gpu gpu_;
+  Interconnect node_;
   Fitted result_;
 };
 
@@ -381,12 +469,15 @@ Numbers collective_numbers(const CollectiveCurve& curve) {
           {"own_share", fmt::format("{:.3g}", curve.own_share)}};
 }
 
-Fitted fit_measurements(const Measurements& measured, const Gpu& catalogue, int nvls_ranks) {
-  Fitter fitter(measured, catalogue);
+Fitted fit_measurements(const Measurements& measured, const Gpu& catalogue,
+                        const Interconnect& node, int nvls_ranks) {
+  Fitter fitter(measured, catalogue, node);
   fitter.kernels();
   fitter.host_copies();
   fitter.collectives(nvls_ranks);
   fitter.messages();
+  fitter.collectives_between_nodes();
+  fitter.host_and_spread();
   fitter.interference();
   fitter.by_size();
   return std::move(fitter).result();

@@ -1,7 +1,7 @@
 // Measurements of a GPU: its facts, every point with its spread, and the points left out.
 //
 // Times are microseconds of device time per launch. Flops and bytes are those of the point's
-// formula (docs/how-to/calibration.md), so rates follow from them and the median. A point is
+// formula (docs/reference/calibration.md), so rates follow from them and the median. A point is
 // identified by its key: group, name and parameters in order.
 #pragma once
 
@@ -60,6 +60,9 @@ struct Point {
 
 // The fact `attention` where cuDNN's fused kernels could not be had.
 inline constexpr std::string_view kUnfusedAttention = "batched matmuls and softmax";
+
+// The same fact where PyTorch took the kernel that it found best.
+inline constexpr std::string_view kPickedAttention = "PyTorch's fused kernel";
 
 struct NotMeasured {
   std::string what;

@@ -7,17 +7,7 @@
 #include <map>
 
 namespace pipesim::calibration {
-namespace {
-
-// From the first in doublings to the last, which is always among them.
-std::vector<int> doublings(int first, int last) {
-  std::vector<int> values;
-  for (int value = first; value < last; value *= 2) values.push_back(value);
-  values.push_back(last);
-  return values;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string to_text(const Node& node) {
   return fmt::format("{}\n{}\n{}\n{}\n{}", node.name, node.machine, node.gpu, node.gpus,
@@ -62,10 +52,9 @@ std::string why_not_together(std::span<const Node> nodes) {
 
 std::vector<NodeGroup> node_groups(std::span<const Node> nodes) {
   const int gpus = std::ranges::min(nodes, {}, &Node::gpus).gpus;
-  std::vector<NodeGroup> groups;
-  for (const int count : doublings(2, static_cast<int>(nodes.size()))) {
-    for (const int each : doublings(1, gpus)) groups.push_back({count, each});
-  }
+  const auto all = static_cast<int>(nodes.size());
+  std::vector<NodeGroup> groups{{all, gpus}};
+  for (int count = 2; count < all; count *= 2) groups.push_back({count, gpus});
   return groups;
 }
 

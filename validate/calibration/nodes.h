@@ -32,8 +32,8 @@ struct NodeGroup {
   bool operator==(const NodeGroup&) const = default;
 };
 
-// 2, 4, 8 and so on, and all nodes, each with 1, 2, 4 and so on, and all GPUs that every node has.
-// Few nodes come first, since a mode's time may not reach many.
+// All nodes, then 2, 4, 8 and so on, each with all GPUs that every node has. The largest group
+// comes first, since a mode's time may not reach others.
 [[nodiscard]] std::vector<NodeGroup> node_groups(std::span<const Node> nodes);
 
 }  // namespace pipesim::calibration

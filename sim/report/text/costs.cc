@@ -395,16 +395,17 @@ std::string host_text(const Hardware& hardware) {
 std::string hardware_text(const Scenario& scenario, const ParameterState& state,
                           const Curves& curves) {
   static const std::string kBeside = "compute_beside_";
+  constexpr std::string_view kBetweenNodes = "_between_nodes";
   const Hardware& hardware = *scenario.hardware;
   std::string text =
       fmt::format("numbers of cluster {} and GPU {}\n", hardware.name, hardware.gpu.name);
   std::vector<Sourced> used;
   for (const Sourced& number : *scenario.sources) {
     const std::string group = number.key.substr(0, number.key.find('.'));
-    static const std::array<std::string, 7> kAlways{
-        "peak", "chip", "node", "link", "network", "send_recv", "send_recv_between_nodes"};
+    static const std::array<std::string, 8> kAlways{
+        "peak", "chip", "node", "link", "network", "send_recv", "host_operation", "jitter"};
     // The launch of every kernel stands with the matmuls.
-    if (group == "matmul" || curves.contains(group) ||
+    if (group == "matmul" || curves.contains(group) || group.ends_with(kBetweenNodes) ||
         std::ranges::find(kAlways, group) != kAlways.end() || group.starts_with(kBeside)) {
       used.push_back(number);
     }

@@ -78,11 +78,14 @@ std::string curve_of(const Interconnect& interconnect, const Collective& collect
   const std::string ring = kCurves[static_cast<size_t>(collective.kind)];
   const bool crosses = group.ranks > group.ranks_per_node;
   const bool message = collective.kind == CollectiveKind::kSendReceive;
-  if (message && crosses && interconnect.messages_between_nodes) return "send_recv_between_nodes";
   if (message && !crosses && interconnect.messages) return "send_recv";
   if (crosses) {
+    const std::string name = message ? "send_recv" : ring;
+    const bool measured =
+        interconnect.between_nodes[static_cast<size_t>(collective.kind)].has_value();
+    const std::string network = measured ? name + "_between_nodes" : "network";
     const bool within = group.ranks_per_node > 1 && !message;
-    return within ? ring + ", network" : "network";
+    return within ? ring + ", " + network : network;
   }
   const bool may = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&
                    group.ranks >= interconnect.nvls_ranks;

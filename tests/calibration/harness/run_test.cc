@@ -123,7 +123,7 @@ TEST(Run, MeasuresCopiesAloneAndUnderLoadInBothDirections) {
 }
 
 TEST(Run, ItsFitsFindTheDevice) {
-  const Fitted fitted = fit_measurements(run(Mode::kQuick), catalogue_gpu(), 0);
+  const Fitted fitted = fit_measurements(run(Mode::kQuick), catalogue_gpu(), {}, 0);
   EXPECT_NEAR(std::stod(number(fitted, "matmul", "launch")), vd::kLaunchUs, 0.3);
   EXPECT_NEAR(std::stod(number(fitted, "streaming", "efficiency")),
               vd::kMemoryBytesPerUs * 1e6 / 3.35e12, 0.02);
@@ -174,7 +174,7 @@ TEST(Run, MeasuresMessagesBetweenSeveralCards) {
   vd::state().devices = 4;
   const Measurements measured = run(Mode::kQuick);
   vd::state().devices = 1;
-  const Fitted fitted = fit_measurements(measured, catalogue_gpu(), 0);
+  const Fitted fitted = fit_measurements(measured, catalogue_gpu(), {}, 0);
   EXPECT_NEAR(std::stod(number(fitted, "send_recv", "latency")), vd::kMessageUs, 0.5);
   EXPECT_NEAR(std::stod(number(fitted, "send_recv", "bandwidth")), vd::kLinkBytesPerUs * 1e-3, 1);
   // Nothing disturbs anything here.
