@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <fmt/format.h>
 #include <functional>
 #include <iostream>
@@ -111,25 +112,26 @@ class EndSignals {
     ::sigemptyset(&signals_);
     for (const int each : {SIGINT, SIGTERM}) ::sigaddset(&signals_, each);
     ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-    thread_ = std::thread([this, end = std::move(end)] {
-      int signal = 0;
-      ::sigwait(&signals_, &signal);
-      end();
-      if (over_) return;
-      ::sigwait(&signals_, &signal);
-      if (!over_) std::_Exit(kInterrupted);
-    });
+    thread_ = std::thread([this, end = std::move(end)] { listen(end); });
   }
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
   ~EndSignals() {
     over_ = true;
-    ::pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
  private:
+  void listen(const std::function<void()>& end) {
+    constexpr timespec kLook{0, 100'000'000};
+    for (int heard = 0; !over_;) {
+      if (::sigtimedwait(&signals_, nullptr, &kLook) < 0) continue;
+      if (heard++ > 0) std::_Exit(kInterrupted);
+      end();
+    }
+  }
+
   sigset_t signals_{}, before_{};
   std::atomic<bool> over_ = false;
   std::thread thread_;
