@@ -165,14 +165,19 @@ void search_all(const PlanCommand& command, PlanAsked& asked) {
   }
 }
 
-int run(const PlanCommand& command, const CommandLine& line) {
-  PlanAsked asked = read_plan_command(command, line);
+// Refuses before seconds of search.
+void require_engine(const PlanCommand& command) {
   if (command.contention > 0) {
-    (void)make_simgrid_engine();  // refuses before seconds of search
+    (void)make_simgrid_engine();
   } else if (!has_simgrid()) {
     std::cerr << "pipesim: built without SimGrid: layouts stand by replay, none is run again with "
                  "contention\n";
   }
+}
+
+int run(const PlanCommand& command, const CommandLine& line) {
+  PlanAsked asked = read_plan_command(command, line);
+  require_engine(command);
   search_all(command, asked);
   const ClusterPlan& best = best_of(asked.plans);
   const bool found = !best.result.best.empty();

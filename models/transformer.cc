@@ -67,6 +67,18 @@ std::string fault_of_heads(const Transformer& model) {
   return "";
 }
 
+std::string fault_of_encoder(const Transformer& model) {
+  const auto& encoder = model.encoder;
+  if (!encoder) return "";
+  if (encoder->num_attention_heads < 1 ||
+      encoder->hidden_size % encoder->num_attention_heads != 0 || encoder->merged < 1) {
+    return "the encoder's hidden_size does not divide by its attention heads";
+  }
+  constexpr int kMostProjectors = 15;  // the room of Work::matmuls
+  if (encoder->projectors > kMostProjectors) return "an encoder has at most 15 projectors";
+  return "";
+}
+
 std::string fault_of_parts(const Transformer& model) {
   if (std::string fault = fault_of_heads(model); !fault.empty()) return fault;
   if (const auto& linear = model.linear) {
@@ -80,14 +92,7 @@ std::string fault_of_parts(const Transformer& model) {
     }
   }
   if (model.rotary_percent < 0 || model.rotary_percent > 1) return "rotary_percent is from 0 to 1";
-  if (const auto& encoder = model.encoder) {
-    if (encoder->num_attention_heads < 1 ||
-        encoder->hidden_size % encoder->num_attention_heads != 0 || encoder->merged < 1) {
-      return "the encoder's hidden_size does not divide by its attention heads";
-    }
-    constexpr int kMostProjectors = 15;  // the room of Work::matmuls
-    if (encoder->projectors > kMostProjectors) return "an encoder has at most 15 projectors";
-  }
+  if (std::string fault = fault_of_encoder(model); !fault.empty()) return fault;
   return fault_of_pattern(model);
 }
 

@@ -31,7 +31,7 @@ class RunMetrics:
 
     @property
     def makespan_from_rest_seconds(self) -> float:
-        """Makespan from rest, s: the same of an iteration before which all devices are idle."""
+        """Makespan from rest, s: first pass start to last pass end of an iteration before which all devices are idle."""
         value: float = self["makespan_from_rest_seconds"]
         return value
 
@@ -133,7 +133,7 @@ class RunMetrics:
 
     @property
     def peak_memory_bytes(self) -> Optional[float]:
-        """Peak memory, B: the same with weights, gradients, optimizer state, buffers and overhead."""
+        """Peak memory, B: most bytes on a device at a time: activations, weights, gradients, optimizer state, buffers, overhead."""
         value: Optional[float] = self["peak_memory_bytes"]
         return value
 
@@ -225,7 +225,7 @@ class FoundMetrics:
 
     @property
     def makespan_from_rest_seconds(self) -> float:
-        """Makespan from rest, s: the same of an iteration before which all devices are idle."""
+        """Makespan from rest, s: first pass start to last pass end of an iteration before which all devices are idle."""
         value: float = self["makespan_from_rest_seconds"]
         return value
 
@@ -275,7 +275,7 @@ class PlannedMetrics:
 
     @property
     def contended_iteration_seconds(self) -> Optional[float]:
-        """Iteration time with contention, s: iteration_seconds where messages share links and network cards."""
+        """Iteration time with contention, s: iteration_seconds where messages share links and NICs."""
         value: Optional[float] = self["contended_iteration_seconds"]
         return value
 
@@ -317,7 +317,7 @@ class PlannedMetrics:
 
     @property
     def peak_memory_bytes(self) -> float:
-        """Peak memory, B: the same with weights, gradients, optimizer state, buffers and overhead."""
+        """Peak memory, B: most bytes on a device at a time: activations, weights, gradients, optimizer state, buffers, overhead."""
         value: float = self["peak_memory_bytes"]
         return value
 

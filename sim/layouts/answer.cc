@@ -163,8 +163,8 @@ struct Shown {
   size_t width = 0;
 };
 
-std::vector<Shown> columns_of(const std::vector<Line>& lines, const Asked& asked, bool clusters,
-                              size_t width) {
+// Columns with something to say, in their order on the page.
+std::vector<Shown> columns_of(const std::vector<Line>& lines, const Asked& asked, bool clusters) {
   std::vector<Shown> all;
   for (const Column& column : kColumns) {
     if (!clusters && column.rank == 1) continue;
@@ -176,6 +176,11 @@ std::vector<Shown> columns_of(const std::vector<Line>& lines, const Asked& asked
     for (const std::string& cell : shown.cells) shown.width = std::max(shown.width, cell.size());
     all.push_back(std::move(shown));
   }
+  return all;
+}
+
+// The most important columns that fit `width` characters, in their order on the page.
+std::vector<Shown> within(std::vector<Shown> all, size_t width) {
   std::vector<size_t> order(all.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](size_t i) { return all[i].column->rank; });
@@ -200,7 +205,7 @@ std::string table_text(std::span<const ClusterPlan> plans, std::optional<double>
   if (lines.empty()) return "";
   const Asked asked{
       tokens, std::ranges::any_of(lines, [](const Line& line) { return line.planned->causal(); })};
-  const std::vector<Shown> columns = columns_of(lines, asked, plans.size() > 1, width);
+  const std::vector<Shown> columns = within(columns_of(lines, asked, plans.size() > 1), width);
   std::string text;
   for (size_t row = 0; row <= lines.size(); ++row) {
     std::string line;
