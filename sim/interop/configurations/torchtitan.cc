@@ -119,6 +119,10 @@ std::string why_not_run(const Case& made) {
   return why_not_set_up(*scenario.modelled, scenario.roofline->overlap);
 }
 
+bool splits_backward(const ScheduleChoice& choice) {
+  return choice.program ? !choice.program->whole_backwards() : !schedule_of(choice).whole_backward;
+}
+
 void add_pipeline(const Case& made, std::string& text) {
   const TorchSchedule& order = *find_order(made.choice.name);
   const std::vector<int> layers = layers_of(*made.layout);
@@ -215,6 +219,8 @@ std::string why_not_torchtitan(const Case& made) {
     if (!why.empty()) return why;
   } else if (chunks_of(made.choice) > 1) {
     return "without a pipeline there is one stage";
+  } else if (splits_backward(made.choice)) {
+    return "without a pipeline its backward runs whole";
   }
   if (auto why = why_not_run(made); !why.empty()) return why;
   return why_not_divided(made);
