@@ -145,7 +145,7 @@ class Plans(unittest.TestCase):
 
     def test_refuse_with_the_words_of_the_command(self):
         for wrong, words in (({"tensr": 3}, "did you mean '--tensor'"), ({"tensor": [1, 1]}, "'1' is there twice"),
-                             ({"schedules": "zbh1"}, "unknown schedule 'zbh1'"), ({"best": "x"}, "--best"),
+                             ({"schedules": "zbh9"}, "unknown schedule 'zbh9'"), ({"best": "x"}, "--best"),
                              ({"help": True}, "help\\(pipesim.plan\\)")):
             with self.assertRaisesRegex(pipesim.InputError, words) as raised:
                 pipesim.plan(*self.ASKED, **wrong)

@@ -85,9 +85,8 @@ TEST_F(Torch, MeasuresFourRanksWhereEveryRankOfAGroupMustCall) {
 }
 
 TEST_F(Torch, MeasuresPowerAndExpertsWhereAskedTo) {
-  const Outcome outcome =
-      shell("/usr/bin/python3 " + kTools +
-            "calibrate_torch.py --dry --only host,power,attention_kernels,grouped -o out");
+  const Outcome outcome = shell("/usr/bin/python3 " + kTools +
+                                "calibrate_torch.py --dry --only host,power,grouped -o out");
   const std::string csv = read("out/measurements.csv");
   for (const char* row :
        {"launch,host_launch,", "host,F,mode=eager layers=2 layer=llama ",

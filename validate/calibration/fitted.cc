@@ -215,8 +215,9 @@ class Fitter {
     for (const auto& [name, kind] : kCollectives) {
       Points points = select("network", name);
       const std::int64_t most = keep_most_gpus(points);
-      fit(std::string(name) + "_between_nodes", points,
-          [&, most](const Points& of) { return network_curve(kind, static_cast<int>(most), of); });
+      const auto curve = [this, collective = kind, gpus = static_cast<int>(most)](
+                             const Points& of) { return network_curve(collective, gpus, of); };
+      fit(std::string(name) + "_between_nodes", points, curve);
     }
   }
 
