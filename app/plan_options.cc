@@ -133,7 +133,8 @@ std::vector<std::string> read_schedules(const PlanCommand& command, const Comman
                                                               suggestion(given, valid))
                                                 : why_not_planned(*schedule, command.no_offload);
     if (why.empty()) continue;
-    throw InputError(line.where(option, given), schedule == nullptr ? why : given + " " + why);
+    throw InputError(line.where(option, given),
+                     schedule == nullptr ? why : fmt::format("{} {}", given, why));
   }
   return names;
 }

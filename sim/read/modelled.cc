@@ -199,7 +199,7 @@ void read_framework(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled& model
   exchanged("moe_dispatch_fwd_dtype", modelled.context.fp8_dispatch);
   exchanged("moe_combine_bwd_dtype", modelled.context.fp8_combine_gradient);
   const auto software = map.find("software");
-  const Generation generation =
+  const Release generation =
       software ? read_software(*software) : catalogue_software().front().software;
   cost.software = generation;
   if (const auto launch = map.find("launch")) cost.software.launch = launch_mode_of(*launch);

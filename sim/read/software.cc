@@ -24,95 +24,86 @@ double factor(const YamlValue& value) { return value.number(0, 1e6); }
 struct SoftwareNumber {
   const char* group;
   const char* key;
-  void (*set)(const YamlValue&, Generation&);
+  void (*set)(const YamlValue&, Release&);
   bool needed = true;
 };
 using enum LaunchMode;
 
 // Numbers of one group stand together.
 constexpr std::array kNumbers{
-    SoftwareNumber{
-        "host", "launch",
-        [](const YamlValue& value, Generation& of) { of.launch = launch_mode_of(value); }},
+    SoftwareNumber{"host", "launch",
+                   [](const YamlValue& value, Release& of) { of.launch = launch_mode_of(value); }},
     SoftwareNumber{
         "host", "eager",
-        [](const YamlValue& value, Generation& of) { of.operation[kEager] = value.seconds(); }},
+        [](const YamlValue& value, Release& of) { of.operation[kEager] = value.seconds(); }},
     SoftwareNumber{
         "host", "compiled",
-        [](const YamlValue& value, Generation& of) { of.operation[kCompiled] = value.seconds(); }},
-    SoftwareNumber{"host", "cuda_graphs",
-                   [](const YamlValue& value, Generation& of) {
-                     of.operation[kCudaGraphs] = value.seconds();
-                   }},
+        [](const YamlValue& value, Release& of) { of.operation[kCompiled] = value.seconds(); }},
     SoftwareNumber{
-        "kernels", "traffic",
-        [](const YamlValue& value, Generation& of) { of.traffic[kEager] = factor(value); }},
+        "host", "cuda_graphs",
+        [](const YamlValue& value, Release& of) { of.operation[kCudaGraphs] = value.seconds(); }},
+    SoftwareNumber{"kernels", "traffic",
+                   [](const YamlValue& value, Release& of) { of.traffic[kEager] = factor(value); }},
     SoftwareNumber{
         "kernels", "traffic_compiled",
-        [](const YamlValue& value, Generation& of) { of.traffic[kCompiled] = factor(value); }},
+        [](const YamlValue& value, Release& of) { of.traffic[kCompiled] = factor(value); }},
     SoftwareNumber{"kernels", "gap",
-                   [](const YamlValue& value, Generation& of) { of.gap = value.seconds(); }},
+                   [](const YamlValue& value, Release& of) { of.gap = value.seconds(); }},
     SoftwareNumber{"kernels", "gradient",
-                   [](const YamlValue& value, Generation& of) { of.gradient = factor(value); }},
-    SoftwareNumber{
-        "step", "bucket",
-        [](const YamlValue& value, Generation& of) { of.bucket = value.number(0, 1e12); }},
+                   [](const YamlValue& value, Release& of) { of.gradient = factor(value); }},
+    SoftwareNumber{"step", "bucket",
+                   [](const YamlValue& value, Release& of) { of.bucket = value.number(0, 1e12); }},
     SoftwareNumber{"step", "broadcast",
-                   [](const YamlValue& value, Generation& of) { of.broadcast = value.seconds(); }},
+                   [](const YamlValue& value, Release& of) { of.broadcast = value.seconds(); }},
     SoftwareNumber{"recompute", "early_stop",
-                   [](const YamlValue& value, Generation& of) { of.early_stop = value.flag(); }},
-    SoftwareNumber{
-        "attention", "kernel",
-        [](const YamlValue& value, Generation& of) { of.attention = attention_of(value); }},
+                   [](const YamlValue& value, Release& of) { of.early_stop = value.flag(); }},
+    SoftwareNumber{"attention", "kernel",
+                   [](const YamlValue& value, Release& of) { of.attention = attention_of(value); }},
     SoftwareNumber{
         "vocabulary", "beside",
-        [](const YamlValue& value, Generation& of) { of.beside_vocabulary = share(value); }},
+        [](const YamlValue& value, Release& of) { of.beside_vocabulary = share(value); }},
     SoftwareNumber{
         "vocabulary", "token_forward",
-        [](const YamlValue& value, Generation& of) { of.vocabulary_token[0] = value.seconds(); }},
+        [](const YamlValue& value, Release& of) { of.vocabulary_token[0] = value.seconds(); }},
     SoftwareNumber{
         "vocabulary", "token_backward",
-        [](const YamlValue& value, Generation& of) { of.vocabulary_token[1] = value.seconds(); }},
+        [](const YamlValue& value, Release& of) { of.vocabulary_token[1] = value.seconds(); }},
     SoftwareNumber{"experts", "permuting",
-                   [](const YamlValue& value, Generation& of) { of.permuting = factor(value); }},
+                   [](const YamlValue& value, Release& of) { of.permuting = factor(value); }},
     SoftwareNumber{"experts", "biases",
-                   [](const YamlValue& value, Generation& of) { of.biases = factor(value); }},
+                   [](const YamlValue& value, Release& of) { of.biases = factor(value); }},
     SoftwareNumber{"experts", "grouped",
-                   [](const YamlValue& value, Generation& of) { of.grouped = share(value); }},
-    SoftwareNumber{
-        "experts", "fullest",
-        [](const YamlValue& value, Generation& of) { of.fullest = value.number(1, 1e3); }},
+                   [](const YamlValue& value, Release& of) { of.grouped = share(value); }},
+    SoftwareNumber{"experts", "fullest",
+                   [](const YamlValue& value, Release& of) { of.fullest = value.number(1, 1e3); }},
     SoftwareNumber{"experts", "exchange",
-                   [](const YamlValue& value, Generation& of) { of.exchange = share(value); }},
+                   [](const YamlValue& value, Release& of) { of.exchange = share(value); }},
     SoftwareNumber{"experts", "routing",
-                   [](const YamlValue& value, Generation& of) { of.routing = value.seconds(); }},
+                   [](const YamlValue& value, Release& of) { of.routing = value.seconds(); }},
     SoftwareNumber{"experts", "deepep",
-                   [](const YamlValue& value, Generation& of) { of.deepep = value.number(0, 1); }},
+                   [](const YamlValue& value, Release& of) { of.deepep = value.number(0, 1); }},
     SoftwareNumber{"experts", "quantizing",
-                   [](const YamlValue& value, Generation& of) { of.quantizing = value.seconds(); }},
-    SoftwareNumber{
-        "memory", "margin",
-        [](const YamlValue& value, Generation& of) { of.memory_margin = value.bytes(); }},
-    SoftwareNumber{
-        "memory", "low",
-        [](const YamlValue& value, Generation& of) { of.memory_band.low = share(value); }},
+                   [](const YamlValue& value, Release& of) { of.quantizing = value.seconds(); }},
+    SoftwareNumber{"memory", "margin",
+                   [](const YamlValue& value, Release& of) { of.memory_margin = value.bytes(); }},
+    SoftwareNumber{"memory", "low",
+                   [](const YamlValue& value, Release& of) { of.memory_band.low = share(value); }},
     SoftwareNumber{
         "memory", "high",
-        [](const YamlValue& value, Generation& of) { of.memory_band.high = value.number(1, 10); }},
+        [](const YamlValue& value, Release& of) { of.memory_band.high = value.number(1, 10); }},
     SoftwareNumber{
         "memory", "loss",
-        [](const YamlValue& value, Generation& of) { of.loss_bytes[0] = value.number(4, 100); },
+        [](const YamlValue& value, Release& of) { of.loss_bytes[0] = value.number(4, 100); },
         false},
     SoftwareNumber{
         "memory", "fused_loss",
-        [](const YamlValue& value, Generation& of) { of.loss_bytes[1] = value.number(4, 100); },
+        [](const YamlValue& value, Release& of) { of.loss_bytes[1] = value.number(4, 100); },
         false},
     SoftwareNumber{
         "memory", "gradient_copy",
-        [](const YamlValue& value, Generation& of) { of.gradient_copy = value.number(0, 4); },
-        false},
+        [](const YamlValue& value, Release& of) { of.gradient_copy = value.number(0, 4); }, false},
     SoftwareNumber{"memory", "keeps_gathered",
-                   [](const YamlValue& value, Generation& of) { of.keeps_gathered = value.flag(); },
+                   [](const YamlValue& value, Release& of) { of.keeps_gathered = value.flag(); },
                    false},
 };
 
@@ -156,10 +147,10 @@ LaunchMode launch_mode_of(const YamlValue& value) {
   return one_of<LaunchMode>(value, kLaunchModes);
 }
 
-Generation read_software(const YamlValue& value) {
+Release read_software(const YamlValue& value) {
   if (!value.is_map()) return find_software(value).software;
   YamlMap map(value);
-  Generation software =
+  Release software =
       find_software(map.require("name", "a generation whose other numbers hold")).software;
   by_group([&](const std::string& key, std::span<const SoftwareNumber> numbers) {
     const auto group = map.find(key);

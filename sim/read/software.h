@@ -10,13 +10,14 @@
 
 namespace pipesim {
 
-// A generation with the shares that a scenario's dispatcher of tokens chooses among.
-struct Generation : Software {
+// A framework of some releases, with the shares that a scenario's dispatcher of tokens chooses
+// among.
+struct Release : Software {
   double deepep = 1;  // share of `routing` that DeepEP has, whose host learns counts in one step
 };
 
 struct SoftwareEntry {
-  Generation software;
+  Release software;
   std::string title;
   std::vector<Sourced> numbers;
 };
@@ -30,7 +31,7 @@ std::vector<SoftwareEntry> read_software_catalogue(const YamlValue& root);
 const SoftwareEntry& find_software(const YamlValue& name);
 
 // A generation by its name, or a map of its name and of numbers that stand for the catalogue's.
-Generation read_software(const YamlValue& value);
+Release read_software(const YamlValue& value);
 
 LaunchMode launch_mode_of(const YamlValue& value);
 AttentionKernel attention_of(const YamlValue& value);
