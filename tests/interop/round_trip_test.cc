@@ -17,11 +17,12 @@
 #include "sim/read/model.h"
 #include "sim/read/scenario.h"
 #include "tests/pipeline/problems.h"
+#include "tests/sanitized.h"
 
 namespace pipesim::round_trip_test {
 namespace {
 
-constexpr int kScenarios = 500;
+const int kScenarios = testing::rounds(500);
 
 // A key and the values of which a random scenario takes one; empty: the key is left out.
 struct Axis {
