@@ -114,7 +114,7 @@ FittedCurve curve(Numbers numbers, const Points& points, const std::vector<doubl
 class Fitter {
  public:
   Fitter(const Measurements& measured, const Gpu& catalogue, Interconnect node)
-      : measured_(measured), gpu_(catalogue), node_(std::move(node)) {
+      : measured_(measured), gpu_(catalogue), node_(node) {
     node_.sustained = 1;  // nothing runs beside collectives that are measured
   }
 
