@@ -1,12 +1,11 @@
 // Runs the tree of a script over a state, without running anything of it.
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
 #include <sstream>
 
+#include "sim/interop/shell/commands.h"
 #include "sim/interop/shell/conditions.h"
 #include "sim/interop/shell/merge.h"
 #include "sim/interop/shell/slurm.h"
@@ -18,19 +17,6 @@ namespace {
 constexpr int kDeepestCall = 40;
 constexpr int kMostSteps = 200000;
 constexpr int kMostRounds = 256;  // of a loop
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-template <size_t N>
-bool is_one_of(const std::string& word, const std::array<std::string_view, N>& words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-// Commands whose success says something of the machine.
-constexpr std::array<std::string_view, 12> kAsking{"grep", "command", "which", "type",
-                                                   "hash", "diff",    "ls",    "nvidia-smi",
-                                                   "find", "pgrep",   "cmp",   "curl"};
-constexpr std::array<std::string_view, 6> kShells{"bash", "sh", "zsh", "ksh", "dash", "sbatch"};
 
 class ShellRun : public ShellWords {
  public:
@@ -84,7 +70,7 @@ class ShellRun : public ShellWords {
     }
     if (!items.empty()) state_.variables["@"] = {items, {}, true};
     state_.variables["?"] = {{{"0", {&texts_.back(), 1, 1}}}};
-    state_.variables["0"] = {{{last_part(texts_.back().file), {&texts_.back(), 1, 1}}}};
+    state_.variables["0"] = {{{last_part_of(texts_.back().file), {&texts_.back(), 1, 1}}}};
   }
   void add_list(const std::string& name, const ShellVariable& variable) {
     if (variable.items.empty() || !variable.items[0].text.starts_with("--")) return;
@@ -270,18 +256,6 @@ class ShellRun : public ShellWords {
     }
     return and_then ? choose(left, node.where, right, stay) : choose(left, node.where, stay, right);
   }
-  static bool is_test(const ShellNode& node) {
-    if (node.kind == ShellKind::kTest) return true;
-    return node.kind == ShellKind::kCommand && !node.words.empty() &&
-           (node.words[0].raw == "[" || node.words[0].raw == "test");
-  }
-  // A command whose success is a question, not a step that is expected to succeed.
-  static bool asks(const ShellNode& node) {
-    if (node.kind != ShellKind::kCommand || is_test(node)) return true;
-    if (node.words.empty()) return false;
-    const std::string& word = node.words[0].raw;
-    return is_one_of(word, kAsking) || word.starts_with("$");
-  }
 
   ShellCondition run_if(const ShellNode& node, size_t at) {
     if (at >= node.children.size()) return ShellCondition::of(true);
@@ -368,7 +342,7 @@ class ShellRun : public ShellWords {
     if (made.array) {
       add_elements(made, value);
     } else if (made.indexed) {
-      set_element(expand_one({made.index, made.where}), expand_one(made.values[0]), made, value);
+      value.set(expand_one({made.index, made.where}), {expand_one(made.values[0]), made.where});
     } else {
       const std::string text = expand_one(made.values[0]);
       if (value.items.empty()) value.items.push_back({"", made.where});
@@ -381,28 +355,13 @@ class ShellRun : public ShellWords {
     for (const ShellWord& word : made.values) {
       const size_t close = word.raw.find("]=");
       if (word.raw.starts_with("[") && close != std::string::npos) {
-        set_element(expand_one({word.raw.substr(1, close - 1), word.where}),
-                    expand_one({word.raw.substr(close + 2), word.where}), made, value);
+        value.set(expand_one({word.raw.substr(1, close - 1), word.where}),
+                  {expand_one({word.raw.substr(close + 2), word.where}), made.where});
         continue;
       }
       for (ShellItem& item : expand(word)) value.items.push_back(std::move(item));
     }
   }
-  static void set_element(const std::string& key, const std::string& text,
-                          const ShellAssignment& made, ShellVariable& value) {
-    constexpr size_t kMost = 1 << 12;
-    value.array = true;
-    const bool number = !key.empty() && key.size() < 5 &&
-                        std::ranges::all_of(key, [](unsigned char c) { return std::isdigit(c); });
-    const size_t at = number ? std::stoul(key) : kMost;
-    if (at >= kMost) {
-      value.keyed[key] = text;
-      return;
-    }
-    while (value.items.size() <= at) value.items.push_back({"", made.where});
-    value.items[at] = {text, made.where};
-  }
-
   ShellCondition run_command(const ShellNode& node) {
     ShellItems words;
     for (const ShellWord& word : node.words) {
@@ -417,7 +376,7 @@ class ShellRun : public ShellWords {
       return call(*function->second, words);
     }
     if (const BuiltIn run = built_in(name)) return (this->*run)(node, words);
-    if (is_one_of(last_part(name), kShells) && node.heredoc) {
+    if (is_shell(name) && node.heredoc) {
       run_made(*node.heredoc, node.where);
       return ShellCondition::of(true);
     }
@@ -543,11 +502,6 @@ class ShellRun : public ShellWords {
     }
     return ShellCondition::of(true);
   }
-  static std::string text_behind(const ShellItems& words, size_t first) {
-    std::string text;
-    for (size_t i = first; i < words.size(); ++i) text += (i > first ? " " : "") + words[i].text;
-    return text;
-  }
   ShellCondition run_echo(const ShellNode&, const ShellItems& words) {
     size_t first = 1;
     while (first < words.size() && (words[first].text == "-n" || words[first].text == "-e"))
@@ -603,18 +557,6 @@ class ShellRun : public ShellWords {
     }
     script_.commands.push_back(std::move(command));
     return {};
-  }
-  // The text behind bash -c, or a command line in one word.
-  static bool is_script(const ShellItems& words, size_t at) {
-    const std::string& text = words[at].text;
-    if (text.find(' ') == std::string::npos && text.find('\n') == std::string::npos) return false;
-    const std::string& before = words[at - 1].text;
-    if (before == "-c" || before == "-lc" || before == "-ic") {
-      return at > 1 && is_one_of(last_part(words[at - 2].text), kShells);
-    }
-    const size_t option = text.find(" --");
-    return !before.starts_with("--") && !text.starts_with("-") && option != std::string::npos &&
-           text.find(" --", option + 1) != std::string::npos;
   }
   // srun's own sizes come before the commands that it starts.
   void add_launcher(const ShellItems& words, size_t script, size_t before) {

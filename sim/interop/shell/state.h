@@ -30,6 +30,8 @@ struct ShellVariable {
   ShellItems items;  // one, but for an array
   std::map<std::string, std::string> keyed = {};
   bool array = false;
+  // Sets an element of the array; large numbers and other keys are in `keyed`.
+  void set(const std::string& key, ShellItem item);
   bool operator==(const ShellVariable&) const = default;
 };
 

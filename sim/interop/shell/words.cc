@@ -119,6 +119,20 @@ std::string ShellScript::readable(const std::string& text) const {
   return said;
 }
 
+void ShellVariable::set(const std::string& key, ShellItem item) {
+  constexpr size_t kMost = 1 << 12;
+  array = true;
+  const bool number = !key.empty() && key.size() < 5 &&
+                      std::ranges::all_of(key, [](unsigned char c) { return std::isdigit(c); });
+  const size_t at = number ? std::stoul(key) : kMost;
+  if (at >= kMost) {
+    keyed[key] = std::move(item.text);
+    return;
+  }
+  while (items.size() <= at) items.push_back({"", item.where});
+  items[at] = std::move(item);
+}
+
 ShellCondition ShellCondition::negated() const {
   ShellCondition other = *this;
   if (truth == Truth::kTrue) other.truth = Truth::kFalse;
