@@ -42,9 +42,6 @@ Quality quality_of(const FittedCurve& curve) {
   return {summarize(errors), summarize(spreads).median};
 }
 
-// A curve off by more in the median says nothing of the device: it was disturbed, or is another
-// kind.
-constexpr double kRefused = 0.5;
 constexpr double kDoubtful = 0.2;
 
 void refuse_poor(Fitted& fitted) {

@@ -84,7 +84,12 @@ FittedCurve fit_host(const std::vector<const Point*>& points) {
       say(mode, launch->time_us.median * 1e-6);
     }
   }
-  if (curve.rows.empty()) curve.rows.push_back(fitted_row(*launch, 0));
+  if (curve.rows.empty()) {
+    if (launch == nullptr) {
+      throw std::invalid_argument("no row has a mode: eager, compiled or cuda_graphs");
+    }
+    curve.rows.push_back(fitted_row(*launch, 0));
+  }
   return curve;
 }
 

@@ -433,10 +433,12 @@ class Fitter {
                              time_of(point)};
       });
       const CollectiveCurve fitted = fit_collective(rows);
-      if (more.empty()) node_.curves.at(static_cast<std::size_t>(kind)) = fitted;
+      const std::vector<double> left = errors(fitted, rows);
+      const bool stands = summarize(left).median <= kRefused;
+      if (more.empty() && stands) node_.curves.at(static_cast<std::size_t>(kind)) = fitted;
       const Numbers numbers = collective_numbers(fitted);
       more.insert(more.end(), numbers.begin(), numbers.end());
-      return curve(more, points, errors(fitted, rows));
+      return curve(more, points, left);
     });
   }
 

@@ -16,6 +16,10 @@
 
 namespace pipesim::calibration {
 
+// A curve off by more in the median says nothing about the device: it was disturbed, or is of
+// another kind.
+inline constexpr double kRefused = 0.5;
+
 // In the form of the hardware catalogue and of calibration files.
 [[nodiscard]] Numbers matmul_numbers(const Gpu& gpu);
 [[nodiscard]] Numbers collective_numbers(const CollectiveCurve& curve);

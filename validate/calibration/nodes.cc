@@ -7,7 +7,6 @@
 #include <map>
 
 namespace pipesim::calibration {
-namespace {}  // namespace
 
 std::string to_text(const Node& node) {
   return fmt::format("{}\n{}\n{}\n{}\n{}", node.name, node.machine, node.gpu, node.gpus,
