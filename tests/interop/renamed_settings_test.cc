@@ -78,5 +78,12 @@ TEST(TrainingLog, SaysMemoryInItsOwnTerms) {
   EXPECT_EQ(ranks.of_rank.at(12), 1.0 * kGiB);
 }
 
+TEST(TrainingLog, ARankNobodyHasIsNone) {
+  const LoggedMemory torn =
+      memory_of_log("[Rank 55555555555555555555] | max allocated: 2048.0 |\n");
+  EXPECT_EQ(torn.allocated, 2.0 * kGiB);
+  EXPECT_TRUE(torn.of_rank.empty());
+}
+
 }  // namespace
 }  // namespace pipesim::renamed_settings_test

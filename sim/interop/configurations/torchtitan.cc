@@ -114,6 +114,9 @@ std::string why_not_run(const Case& made) {
   if (layers.first > 0 || layers.group > 1) {
     return "it recomputes all layers of a stage or every n-th, each by itself";
   }
+  if (layers.every > 1 && chunks_of(made.choice) > 1) {
+    return "it counts every n-th layer through all stages of a rank";
+  }
   if (made.choice.offload) return "its activations stay on the GPU";
   if (scenario.sync == OptimizerSync::kPostValidation) return "it has no post-validation";
   return why_not_set_up(*scenario.modelled, scenario.roofline->overlap);

@@ -21,6 +21,14 @@ bool is_known_set(Settings& settings, std::initializer_list<const char*> names) 
   return text && *text != "auto" && settings.is_set(names);
 }
 
+// The precision that the settings leave to the trainer; null where they leave none.
+const char* left_open(Settings& settings) {
+  for (const char* name : {"bf16.enabled", "bfloat16.enabled", "fp16.enabled"}) {
+    if (settings.text({name}) == "auto") return name;
+  }
+  return nullptr;
+}
+
 struct Ranks {
   long pipeline = 1, tensor = 1, context = 1;
 };
@@ -155,7 +163,10 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
   const bool bf16 = is_known_set(settings, {"bf16.enabled", "bfloat16.enabled"});
   put(draft.memory, "kind", "model");
   put(draft.memory, "precision", fp16 ? "fp16" : bf16 ? "bf16" : "fp32");
-  if (!fp16 && !bf16) {
+  const char* open = fp16 || bf16 ? nullptr : left_open(settings);
+  if (open != nullptr) {
+    draft.missing.push_back(fmt::format("{}=true or false, where the file says auto", open));
+  } else if (!fp16 && !bf16) {
     draft.notes.emplace_back("fp32, which it is where the settings enable neither bf16 nor fp16");
   }
   put_zero(ranks, zero, settings, draft);

@@ -178,7 +178,8 @@ void stop_at_optimizer(const char* setting, const std::string& named, Draft& dra
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
   const bool two_moments = has("adam") || has("lamb");
-  const bool compressed = has("onebit") || has("zeroone");
+  const bool compressed =
+      has("onebit") || has("zeroone") || has("8bit") || has("4bit") || has("mini");
   if (two_moments && !compressed) return;
   not_understood(
       draft, setting,

@@ -187,6 +187,10 @@ std::string precision_of(Settings& settings, Draft& draft) {
   }
   if (fp16 || named.starts_with("fp16") || named.starts_with("16")) return "fp16";
   if (bf16 || named.starts_with("bf16")) return "bf16";
+  if (settings.has("train_type") || settings.has("tuner_type")) {
+    draft.notes.emplace_back("bf16: ms-swift takes the precision of the checkpoint");
+    return "bf16";
+  }
   draft.notes.emplace_back("fp32, which it is where the settings name neither bf16 nor fp16");
   return "fp32";
 }
@@ -291,18 +295,17 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
 }
 
 // Whole layers: with `block` the first of each stage, with `uniform` so many from one input.
-void put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+void put_full_recompute(Settings& settings, Draft& draft) {
   const auto method =
       settings.text({"recompute_method", "activations_checkpoint_method"}).value_or("uniform");
   const long layers = settings
                           .number({"recompute_num_layers", "activations_checkpoint_num_layers",
                                    "checkpoint_num_layers"})
                           .value_or(1);
-  const long of_stage = sizes.layers / std::max(1L, sizes.pipeline * sizes.chunks);
   draft.recompute = "full";
   if (method == "block" && layers == 0) {
     draft.recompute.clear();
-  } else if (method == "block" ? layers < of_stage : layers > 1) {
+  } else if (method == "block" || (method == "uniform" && layers > 1)) {
     draft.recompute =
         fmt::format("{{granularity: full, method: {}, num_layers: {}}}", method, layers);
   }
@@ -323,7 +326,7 @@ void put_recomputed_parts(Settings& settings, Draft& draft) {
   if (!modules.empty()) draft.recompute = "[" + modules + "]";
 }
 
-void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+void put_recompute(Settings& settings, Draft& draft) {
   const bool activations = settings.is_set({"recompute_activations"});
   const bool whole = settings.is_set({"checkpoint_activations"});
   const auto granularity =
@@ -333,7 +336,7 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
                                   : "");
   const auto modules = settings.text({"recompute_modules"});
   if (granularity == "full") {
-    put_full_recompute(settings, sizes, draft);
+    put_full_recompute(settings, draft);
   } else if (granularity == "selective") {
     std::string text = modules.value_or("core_attn");
     std::ranges::replace_if(
@@ -461,7 +464,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
     draft.missing.emplace_back("the cluster: --cluster NAME");
   }
   put_memory(settings, data, draft);
-  put_recompute(settings, sizes, draft);
+  put_recompute(settings, draft);
   if (draft.model.empty() && draft.model_name.empty()) draft.memory.clear();
   put_cost(settings, sizes, cluster, draft);
   take_fused_experts(settings, draft);

@@ -236,7 +236,8 @@ void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
                       converters.find("mx") != std::string::npos ||
                       settings.is_set({"training.enable_float8_linear"});
   put(draft.memory, "kind", "model");
-  put(draft.memory, "precision", float8 ? "fp8" : "bf16");
+  const auto parameters = settings.text({"training.mixed_precision_param"}).value_or("bfloat16");
+  put(draft.memory, "precision", float8 ? "fp8" : parameters == "float32" ? "fp32" : "bf16");
   put_sharded(degrees, settings, draft);
   const std::string mode = settings.text({"activation_checkpoint.mode"}).value_or("selective");
   const auto option = settings.text({"activation_checkpoint.selective_ac_option"}).value_or("op");
@@ -247,6 +248,10 @@ void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
   }
   if (mode != "selective") return;
   const bool every = !option.empty() && option.find_first_not_of("0123456789") == std::string::npos;
+  if (every && (option == "0" || option == "1")) {
+    draft.recompute = "full";
+    return;
+  }
   if (every) {
     draft.recompute = fmt::format("{{granularity: full, every: {}}}", option);
     return;

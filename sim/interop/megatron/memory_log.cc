@@ -28,6 +28,8 @@ constexpr std::array kMemoryForms{
     MemoryForm{"cuda_max_memory_reserved:", kGibibyte, true, "G"},
 };
 
+constexpr double kMostLogged = 1 << 20;  // ranks
+
 // "[Rank 3]" or "[rank3]" in front of the place, on its line.
 std::optional<int> rank_before(std::string_view log, size_t at) {
   const size_t line = log.rfind('\n', at) == std::string_view::npos ? 0 : log.rfind('\n', at) + 1;
@@ -37,7 +39,8 @@ std::optional<int> rank_before(std::string_view log, size_t at) {
     if (found == std::string_view::npos) continue;
     const std::string_view behind = before.substr(found + word.size());
     if (behind.starts_with("0]")) return 0;
-    if (const auto rank = logged_number(behind)) return static_cast<int>(*rank);
+    const auto rank = logged_number(behind);
+    if (rank && *rank < kMostLogged) return static_cast<int>(*rank);
   }
   return std::nullopt;
 }
