@@ -34,10 +34,11 @@ class Tensors {
   void output() {
     keep("input of the final norm", divided_ * hidden_ * element_, Kept::kForB);
     if (context_.vocabulary_devices > 0) return;
-    keep("input of the logits", read_by_columns_ * hidden_ * element_, Kept::kForW);
+    const bool trains = context_.adapter_rank == 0;
+    if (trains) keep("input of the logits", read_by_columns_ * hidden_ * element_, Kept::kForW);
     const double logits = tokens_ * model_.vocab_size / ranks_;
     keep("softmax of the logits, fp32", logits * 4, Kept::kForB);
-    keep("gradient of the logits", logits * element_, Kept::kFromB);
+    if (trains) keep("gradient of the logits", logits * element_, Kept::kFromB);
   }
   void mtp_projection() {
     keep("inputs of the MTP norms", 2 * divided_ * hidden_ * element_, Kept::kForB);

@@ -91,8 +91,11 @@ std::optional<MemoryChange> nearest_change(const MemorySetting& now, Bytes capac
       [](MemorySetting& setting) { setting.context.recompute = RecomputeGranularity::kSelective; });
   offer(now.context.micro_batch_size > 1, "micro_batch_size 1",
         [](MemorySetting& setting) { setting.context.micro_batch_size = 1; });
-  offer(recompute != RecomputeGranularity::kFull, "recompute: full",
-        [](MemorySetting& setting) { setting.context.recompute = RecomputeGranularity::kFull; });
+  const bool all = recompute == RecomputeGranularity::kFull && now.context.recomputed_layers.all();
+  offer(!all, "recompute: full", [](MemorySetting& setting) {
+    setting.context.recompute = RecomputeGranularity::kFull;
+    setting.context.recomputed_layers = {};
+  });
   offer(true, fmt::format("tensor_model_parallel_size {}", 2 * now.context.tensor),
         [&](MemorySetting& setting) {
           setting.context.tensor *= 2;

@@ -199,7 +199,7 @@ Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) con
     const double share = share_parameters(model_, context_) / matrices;
     for (int i = 0; i < matrices; ++i) {
       weights.add(Bytes(element_bytes(context_) * share));
-      gradients.add(Bytes(gradient() * share));
+      if (trains_vocabulary()) gradients.add(Bytes(gradient() * share));
     }
   }
   return weights.sum() + gradients.sum();

@@ -180,7 +180,7 @@ VocabularySharding vocabulary_sharding(const Transformer& model, VocabularyPlace
     share.input_forward = share.output_forward = share.gather;
     if (placement != VocabularyPlacement::kVocab2) share.output_backward = share.gather;
   }
-  if (state.reduces_every_microbatch()) {
+  if (state.reduces_every_microbatch() && setting.context.adapter_rank == 0) {
     share.output_backward += share.scatter;
     share.input_backward = share.scatter;
   }

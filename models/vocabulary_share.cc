@@ -161,9 +161,11 @@ double share_parameters(const Transformer& model, const LayerContext& context) {
 }
 
 Bytes share_temporaries(const Transformer& model, const LayerContext& context) {
-  // S has the logits as they come and in fp32; IB the embedding's gradient as a whole.
-  return Bytes(std::max(6 * logits(model, context),
-                        element_bytes(context) * columns(model, context) * model.hidden_size));
+  // S has the logits as they come and in fp32; IB the embedding's gradient as a whole, which LoRA
+  // has none of.
+  const double gradient = context.adapter_rank > 0 ? 0 : element_bytes(context);
+  return Bytes(
+      std::max(6 * logits(model, context), gradient * columns(model, context) * model.hidden_size));
 }
 
 Bytes share_buffers(const Transformer& model, const LayerContext& context) {
