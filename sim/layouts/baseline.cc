@@ -70,7 +70,7 @@ PlanQuestion usual_question(const PlanQuestion& question) {
   keep_usual(usual.axes.schedules, {"1f1b", "interleaved-1f1b"});
   keep_usual(usual.axes.vocabulary, {VocabularyPlacement::kFirstLast});
   keep_usual(usual.axes.offload, {false});
-  usual.axes.fsdp = false;
+  usual.axes.fsdp = usual.axes.fewest_layers = false;
   usual.axes.modules = {OffloadModules()};
   const bool trains = why_it_runs_none(Framework::kMegatron, usual).empty();
   if (!usual.axes.runs_on && trains) usual.axes.runs_on = Framework::kMegatron;
@@ -104,14 +104,16 @@ std::optional<PlanQuestion> narrowed(const PlanQuestion& question, const Recipe&
 
 }  // namespace
 
-std::optional<Published> published_layout(const PlanQuestion& question) {
+std::optional<Published> published_layout(const PlanQuestion& question,
+                                          const std::function<bool()>& stop) {
   const Scenario& base = question.base;
   const std::string precision = precision_name(*base.modelled);
   for (const Recipe& recipe : recipes_for(base.modelled->model, base.hardware->gpu, precision,
                                           base.batch.seq_length.value_or(1), question.gpus)) {
     const auto narrow = narrowed(question, recipe);
     if (!narrow) continue;
-    PlanResult found = plan(*narrow, {.best = 1});
+    PlanResult found = plan(*narrow, {.best = 1, .stop = stop});
+    if (found.stopped) break;
     if (found.best.empty() || found.best.front().bubble() > kMostBubble) continue;
     return Published{std::move(found.best.front()), recipe.id};
   }

@@ -1,6 +1,7 @@
 // A layout to hold the others against: the usual one, or one that a person brings.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -21,11 +22,13 @@ std::optional<Planned> usual_layout(const PlanQuestion& question);
 // nearest in sequence length and GPUs (recipes.h). It has that run's sizes, and its recomputation
 // where that is searched. Nothing where there is none, where the question is narrowed to other
 // sizes, and where it does not fit or idles for over a quarter of the time.
+// `stop` ends the search as in PlanOptions. Expert tensor ranks are searched.
 struct Published {
   Planned planned;
   std::string run;  // its name in validate/papers/runs/runs.yaml
 };
-std::optional<Published> published_layout(const PlanQuestion& question);
+std::optional<Published> published_layout(const PlanQuestion& question,
+                                          const std::function<bool()>& stop = {});
 
 // The scenario's layout as a row beside the question's. Throws InputError at `where` for one of
 // another model, cluster, number of GPUs, batch or sequence length, of several schedules, or of a

@@ -19,15 +19,11 @@ struct Size {
   const char* column;
   int Recipe::*value;
 };
-constexpr std::array kSizes{Size{"gpus", &Recipe::gpus},
-                            Size{"seq_length", &Recipe::seq_length},
-                            Size{"tensor", &Recipe::tensor},
-                            Size{"context", &Recipe::context},
-                            Size{"expert", &Recipe::expert},
-                            Size{"expert_tensor", &Recipe::expert_tensor},
-                            Size{"pipeline", &Recipe::pipeline},
-                            Size{"chunks", &Recipe::chunks},
-                            Size{"micro_batch", &Recipe::micro_batch}};
+constexpr std::array kSizes{
+    Size{"gpus", &Recipe::gpus},     Size{"seq_length", &Recipe::seq_length},
+    Size{"tensor", &Recipe::tensor}, Size{"context", &Recipe::context},
+    Size{"expert", &Recipe::expert}, Size{"pipeline", &Recipe::pipeline},
+    Size{"chunks", &Recipe::chunks}, Size{"micro_batch", &Recipe::micro_batch}};
 constexpr std::array kWords{"id", "model", "gpu", "precision", "recompute"};
 
 std::vector<const char*> columns() {
@@ -56,7 +52,8 @@ Recipe recipe_of(const ColumnsRow& row) {
 }  // namespace
 
 std::string shape_of(const Transformer& model) {
-  return fmt::format("{}x{}x{}", model.num_layers, model.hidden_size, model.ffn_hidden_size);
+  return fmt::format("{}x{}x{}{}", model.num_layers, model.hidden_size, model.ffn_hidden_size,
+                     model.experts ? fmt::format("x{}", model.experts->num_experts) : "");
 }
 
 std::vector<Recipe> catalogue_recipes() {

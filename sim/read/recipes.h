@@ -12,7 +12,7 @@ namespace pipesim {
 
 struct Recipe {
   std::string id;         // of validate/papers/runs/runs.yaml
-  std::string model;      // layers x hidden size x width of the MLP, as shape_of has it
+  std::string model;      // as shape_of has it
   std::string gpu;        // a name of the catalogue
   std::string precision;  // bf16, fp8, mxfp8 or nvfp4
   int gpus = 1;
@@ -20,14 +20,14 @@ struct Recipe {
   int tensor = 1;
   int context = 1;
   int expert = 1;
-  int expert_tensor = 1;
   int pipeline = 1;
   int chunks = 1;
   int micro_batch = 1;
   RecomputeGranularity recompute = {};
 };
 
-// "80x8192x28672".
+// Layers, hidden size, width of the MLP and number of experts, if any: "80x8192x28672",
+// "32x4096x14336x8".
 std::string shape_of(const Transformer& model);
 
 // All of the catalogue; none where it has no such file. InputError at a cell that cannot be read.
