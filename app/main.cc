@@ -100,7 +100,7 @@ std::vector<std::string> with_settings(const CommandLine& line, const Parser& pr
     const std::string name = words[i].substr(0, words[i].find('='));
     const bool option = std::ranges::find(names, name) != names.end();
     if (option || !name.starts_with("--") || !stands_alone(name.substr(2))) continue;
-    const bool apart = words[i] == name && i + 1 < words.size();
+    const bool apart = words[i] == name && i + 1 < words.size() && !words[i + 1].starts_with("--");
     words[i].erase(0, 2);
     if (!apart) continue;
     words[i] += "=" + words[i + 1];

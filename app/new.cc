@@ -49,7 +49,7 @@ ClusterPlan planned(const NewOptions& options, const Transformer& model, const H
     command.global_batch = options.global_batch.value_or(std::max(32, command.gpus));
     ClusterPlan plan = find_layouts(command, line);
     if (plan.result.stopped) {
-      throw InfeasibleError("ended before the search was: no scenario is written");
+      throw InfeasibleError("the search was ended early: no scenario is written");
     }
     if (!plan.result.best.empty()) return plan;
     if (options.gpus || doublings == kDoublings) {

@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kKept = 8;                // answers whose rows may be run
 constexpr double kOneDay = 86400;          // seconds
 constexpr double kTrained = 30 * kOneDay;  // of training, by which goodput is judged
+constexpr double kMostSteps = 1e7;         // checkpoints and failures, a second of work
 constexpr auto kBetween = std::chrono::milliseconds(100);  // two lines of progress
 
 std::string line_of(const Json& json) {
@@ -61,7 +62,7 @@ Json failures_of(const ClusterPlan& plan, double per_1000_node_days) {
   reliability.failure_rate = per_1000_node_days / 1000 / kOneDay;
   const Planned& first = plan.result.best.front();
   const double tokens = kTrained * first.tokens_per_second_per_gpu * plan.question.gpus;
-  const auto goodput = goodput_of_first(plan, tokens, reliability);
+  const auto goodput = goodput_of_first(plan, tokens, reliability, kMostSteps);
   return {{"per_1000_node_days", per_1000_node_days},
           {"goodput", goodput ? Json(*goodput) : Json(nullptr)}};
 }

@@ -33,7 +33,7 @@ constexpr std::array kServeFactors{ServeNumber{"bandwidth", 0.125, 8, 1},
                                    ServeNumber{"memory", 0.25, 4, 1},
                                    ServeNumber{"vocabulary", 0.25, 8, 1}};
 constexpr ServeNumber kServeFailures{"failures", 0, 1000, 0};
-const std::vector<std::string> kPrecisions{"bf16", "fp16", "fp8", "mxfp8", "nvfp4"};
+const std::vector<std::string> kPrecisions{"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"};
 
 std::string chosen_name(const JsonValue& question, const char* key,
                         const std::vector<std::string>& names) {

@@ -36,7 +36,8 @@ bool has_http_server() {
 std::unique_ptr<HttpServer> make_http_server(int port, HttpHandler handler) {
   std::unique_ptr<HttpServer> server(load_http()(port, &handler));
   if (!server) {
-    throw InfeasibleError(fmt::format("port {} of 127.0.0.1 is taken: choose another", port));
+    throw InfeasibleError(
+        fmt::format("port {} of 127.0.0.1 is taken or not allowed: choose another", port));
   }
   return server;
 }

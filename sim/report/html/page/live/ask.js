@@ -81,6 +81,7 @@ class Form {
   // A model's name that is being typed is no question yet.
   unfinished() {
     const text = field('model').value.trim();
+    if (!text) return 'choose a model';
     const matching = chosenOf('model') ? [] : choices.models.filter(({name}) => name.includes(text));
     return matching.length > 0 ? `${counted(matching.length, 'model')} with '${text}' in the name` : '';
   }

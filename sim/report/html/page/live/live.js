@@ -45,7 +45,7 @@ function showAnswerOf({number, report}) {
 
 function showFailures({goodput, per_1000_node_days: rate}) {
   byId('ask-failures').hidden = false;
-  byId('ask-failures').textContent = goodput === null ? 'With so many failures no run would end.'
+  byId('ask-failures').textContent = goodput === null ? 'With so many failures no run would end, or too slowly to simulate here.'
     : `The fastest row trains for ${fixed(100 * goodput, 1)}% of the time: checkpoints, failures (${significant(rate, 3)} ` +
       'of 1,000 nodes a day) and restarts take the rest.';
 }
@@ -65,6 +65,7 @@ class Asker {
   }
 
   stop() {
+    clearTimeout(this.timer);
     this.running?.abort();
     this.end('stopped');
   }
@@ -102,7 +103,7 @@ class Asker {
     if (answer) document.body.classList.remove('waiting');
     if (failures) showFailures(failures);
     if (error) throw new Error(error);
-    if (stopped) throw new Error('ended by a question from another page');
+    if (stopped) throw new Error('ended by the server, or by a question from another page');
   }
 }
 
