@@ -124,11 +124,14 @@ std::string why_not_planned(const Schedule& schedule, bool no_offload) {
 std::vector<std::string> read_schedules(const PlanCommand& command, const CommandLine& line) {
   const std::string option = "--schedules";
   const std::vector<std::string> valid = schedule_names();
-  check_once(command.schedules, option, line);
   std::vector<std::string> names;
   for (const std::string& given : command.schedules) {
     names.push_back(meant_name(given, valid));
     const Schedule* schedule = find_schedule(names.back());
+    if (std::ranges::count(names, names.back()) > 1) {
+      throw InputError(line.where(option, given),
+                       fmt::format("{}: '{}' is there twice", option, given));
+    }
     const std::string why = schedule == nullptr ? fmt::format("unknown schedule '{}'{}", given,
                                                               suggestion(given, valid))
                                                 : why_not_planned(*schedule, command.no_offload);
@@ -249,6 +252,7 @@ PlanQuestion question_to(const PlanCommand& command, const std::string& cluster,
   question.axes.runs_on = framework;
   if (command.recompute.empty()) {
     question.axes.recompute = recompute_to_plan(question.base.modelled->model);
+    question.axes.fewest_layers = framework != Framework::kTorchtitan;  // it has every n-th
   }
   if (command.offload_modules) question.axes.modules = modules_to_plan();
   question.axes.fsdp = axes.sharding.empty() && !says_sharding(settings) &&
@@ -553,7 +557,7 @@ PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan) {
 void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
                      ClusterPlan& plan) {
   if (command.baseline == "published") {
-    if (auto published = published_layout(plan.question)) {
+    if (auto published = published_layout(plan.question, options.stop)) {
       plan.baseline = Baseline{std::move(published->planned), {}, std::move(published->run)};
     }
   }

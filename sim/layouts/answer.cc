@@ -339,7 +339,7 @@ std::string plan_answer(std::span<const ClusterPlan> plans, std::optional<double
                         size_t width) {
   std::string text;
   if (std::ranges::any_of(plans, [](const ClusterPlan& plan) { return plan.result.stopped; })) {
-    text = "INCOMPLETE: ended before the search was; the best of what was run until then\n";
+    text = "INCOMPLETE: the search was ended early; these are the best layouts so far\n";
   }
   const ClusterPlan* plan = fastest_plan(plans);
   if (plan == nullptr) return text;

@@ -180,7 +180,8 @@ Seconds work_bound(const Outline& outline) {
           (1 - scenario.hardware->interconnect.exchange_share) *
           (passes.forward.expert + passes.backward_input.expert + passes.backward_weight.expert);
     }
-    if (granularity_of(outline.choice) == RecomputeGranularity::kFull) {
+    if (granularity_of(outline.choice) == RecomputeGranularity::kFull &&
+        outline.context->recomputed_layers.all()) {
       work += passes.recompute.total();
     }
     return work;

@@ -31,6 +31,7 @@ Json point_json(const PlanPoint& point) {
             {"recompute", to_text(point.recompute)},
             {"vocabulary", to_text(point.vocabulary)},
             {"offload", offloads(point)}};
+  if (point.recompute_layers > 0) json["recompute_num_layers"] = point.recompute_layers;
   if (point.modules.any()) json["offload_modules"] = to_text(point.modules, "+");
   if (point.sharding) json["data_parallel_sharding_strategy"] = to_text(*point.sharding);
   if (point.exchange) {

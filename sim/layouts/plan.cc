@@ -9,11 +9,14 @@
 #include <numeric>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "sim/case/make_case.h"
 #include "sim/core/error.h"
+#include "sim/core/least.h"
 #include "sim/core/thread_team.h"
 #include "sim/layouts/bound.h"
+#include "sim/layouts/candidate.h"
 #include "sim/layouts/layer_splits.h"
 #include "sim/layouts/ranking.h"
 #include "sim/layouts/runs_on.h"
@@ -33,43 +36,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // Layouts that differ in chunks alone, and by less than this, are one row. Steps of a submitted run
 // spread by 1.1% (step_s_p10 to step_s_p90 of runs.yaml, median of 16 runs).
 constexpr double kAlike = 1.01;
-
-// A point on its way: how much is known of it.
-struct Candidate {
-  size_t id = 0;
-  double bound = 0;  // of iteration seconds
-  bool sharp = false;
-  bool tight = false;              // at best, by its bound on memory
-  const Layout* layout = nullptr;  // where the split is balanced
-  bool ran_without = false;        // of one that offloads: it was run without
-  Bytes memory = {};               // its bound
-};
-
-// Which of two waits behind the other.
-struct Behind {
-  bool operator()(const Candidate& a, const Candidate& b) const {
-    return std::tie(a.tight, a.bound, a.id) > std::tie(b.tight, b.bound, b.id);
-  }
-};
-
-enum class Fate : std::uint8_t { kWaits, kRefused, kTooLarge, kRepeated, kUnfit, kPlanned };
-
-// A point that does not fit, by its bound or its run.
-struct Excluded {
-  size_t id = 0;
-  double bound = 0;   // of iteration seconds
-  Bytes memory = {};  // no more than it takes; 0 where nothing is known
-  const Layout* layout = nullptr;
-};
-
-struct Step {
-  Candidate candidate;
-  Fate fate = Fate::kWaits;
-  Planned planned = {};
-  Bytes memory = {};                               // its bound, or peak
-  std::optional<BalancedLayouts::Key> split = {};  // where it is to be balanced,
-  std::optional<Layout> even = {};                 // and an even one is a point of its own
-};
 
 class Planner {
  public:
@@ -141,15 +107,21 @@ class Planner {
     // Points of one size stand together and share what their layers take.
     constexpr size_t kSlice = 512;
     in_parallel((all.size() + kSlice - 1) / kSlice, [&](size_t slice) {
-      using Kind = std::tuple<bool, bool, VocabularyPlacement, RecomputeGranularity, std::string>;
+      using Kind =
+          std::tuple<bool, bool, bool, VocabularyPlacement, RecomputeGranularity, std::string>;
       std::map<Kind, Known> known;
       const size_t end = std::min((slice + 1) * kSlice, all.size());
       for (size_t id = slice * kSlice; id < end; ++id) {
-        const PlanPoint& point = points_[id];
+        PlanPoint point = points_[id];
         if (id > slice * kSlice && !same_sizes(point, points_[id - 1])) known.clear();
+        if (takes_fewest_layers(question_, point)) point.recompute_layers = 1;
         const auto& calls = point.schedule->calls;
-        const Kind key{calls == CallGroups::kMegatron, calls == CallGroups::kDualPipe,
-                       point.vocabulary, point.recompute, to_text(point.modules, "+")};
+        const Kind key{calls == CallGroups::kMegatron,
+                       calls == CallGroups::kDualPipe,
+                       point.recompute_layers > 0,
+                       point.vocabulary,
+                       point.recompute,
+                       to_text(point.modules, "+")};
         auto found = known.find(key);
         if (found == known.end()) {
           const Outline asked = outline(point, nullptr, nullptr);
@@ -371,8 +343,8 @@ class Planner {
         return;
       }
     }
-    const Case made = make_case(outline(point, step.candidate.layout, costs_[step.candidate.id]));
-    const RunBound bound = run_bound(made);
+    const Case made = case_of(step.candidate);
+    const RunBound bound = lighten(run_bound(made), made, step.candidate);
     step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
     step.candidate.sharp = true;
     step.memory = step.candidate.memory = bound.memory;
@@ -383,6 +355,33 @@ class Planner {
     } else if (point.schedule->refusal(for_planning(made.problem, *point.schedule))) {
       step.fate = Fate::kRefused;
     }
+  }
+
+  [[nodiscard]] Case case_of(const Candidate& candidate) const {
+    return make_case(outline(point_of(candidate), candidate.layout, costs_[candidate.id]));
+  }
+
+  // Where full recomputation of all layers surely fits by its bound: the bound of the fewest layers
+  // of each stage for which it does.
+  RunBound lighten(RunBound bound, const Case& all, Candidate& candidate) const {
+    const auto fits = [&](const RunBound& each) {
+      return kBelow * each.memory <= question_.surely_within();
+    };
+    if (!takes_fewest_layers(question_, points_[candidate.id]) || !fits(bound)) return bound;
+    const int most = layers_of_stage(all);
+    const int fewest = least(1, most, [&](int layers) {
+      candidate.recompute_layers = layers;
+      const RunBound lighter = run_bound(case_of(candidate));
+      if (fits(lighter)) bound = lighter;
+      return fits(lighter);
+    });
+    candidate.recompute_layers = fewest < most ? fewest : 0;
+    return bound;
+  }
+
+  // Decoder layers of the stage that has most.
+  static int layers_of_stage(const Case& made) {
+    return std::ranges::max(made.layout->stages, {}, &StageLayers::layers).layers;
   }
 
   // Copies only make passes wait: what a point takes without them bounds it, and planning them
@@ -401,18 +400,49 @@ class Planner {
       candidate.bound = std::max(candidate.bound, ran_[candidate.id - 1]);
       return;
     }
-    const Case made = make_case(outline_without_offload(candidate));
+    auto scenario = std::make_shared<const Scenario>(
+        scenario_without_offload(question_, points_[candidate.id], candidate.layout));
+    const Case made = make_case(outline_of(scenario, scenario->schedules.front()));
     const Report report = simulate(made, nullptr, nullptr, Detail::kNumbers).report;
     candidate.bound = std::max(candidate.bound, report.iteration.value());
   }
 
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
-    PointRun run = run_point(question_, points_[candidate.id], candidate.layout, Detail::kNumbers);
-    step.fate = run.fits(question_) == MemoryFit::kNo ? Fate::kUnfit : Fate::kPlanned;
-    step.planned = std::move(run.planned);
+    PointRun point = run(candidate);
+    if (candidate.recompute_layers > 0 && point.fits(question_) != MemoryFit::kYes) {
+      point = run_heavier(candidate);
+    }
+    step.fate = point.fits(question_) == MemoryFit::kNo ? Fate::kUnfit : Fate::kPlanned;
+    step.planned = std::move(point.planned);
     step.planned.id = candidate.id;
     step.memory = step.planned.peak;
+  }
+
+  [[nodiscard]] PlanPoint point_of(const Candidate& candidate) const {
+    PlanPoint point = points_[candidate.id];
+    point.recompute_layers = candidate.recompute_layers;
+    return point;
+  }
+
+  // The run of the fewest layers recomputed, more than the candidate's, that surely fits; of all
+  // where none does.
+  [[nodiscard]] PointRun run_heavier(Candidate candidate) const {
+    const int first = std::exchange(candidate.recompute_layers, 0) + 1;
+    PointRun heaviest = run(candidate);
+    if (heaviest.fits(question_) != MemoryFit::kYes) return heaviest;
+    least(first, layers_of_stage(case_of(candidate)), [&](int layers) {
+      candidate.recompute_layers = layers;
+      PointRun lighter = run(candidate);
+      const bool fits = lighter.fits(question_) == MemoryFit::kYes;
+      if (fits) heaviest = std::move(lighter);
+      return fits;
+    });
+    return heaviest;
+  }
+
+  [[nodiscard]] PointRun run(const Candidate& candidate) const {
+    return run_point(question_, point_of(candidate), candidate.layout, Detail::kNumbers);
   }
 
   // Most runs do not get into the table: only of those that do it is asked why devices wait.
@@ -520,18 +550,6 @@ class Planner {
     auto scenario = std::make_shared<const Scenario>(scenario_of(question_, point, layout));
     const ScheduleChoice& choice = scenario->schedules.front();
     return outline_of(scenario, choice, std::move(costs));
-  }
-
-  [[nodiscard]] Outline outline_without_offload(const Candidate& candidate) const {
-    PlanPoint point = points_[candidate.id];
-    point.offload = false;
-    auto scenario = std::make_shared<Scenario>(scenario_of(question_, point, candidate.layout));
-    ScheduleChoice& choice = scenario->schedules.front();
-    if (point.schedule->offloads()) {
-      choice.name = point.schedule->without_offload;
-      choice.options = point.schedule->without_offload_options;
-    }
-    return outline_of(scenario, choice);
   }
 
   void report_progress() const {

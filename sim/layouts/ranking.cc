@@ -29,6 +29,7 @@ bool same_sizes(const PlanPoint& a, const PlanPoint& b) { return divided_as(a) =
 bool same_but_chunks(PlanPoint a, const PlanPoint& b) {
   a.chunks = b.chunks;
   a.split = b.split;
+  a.recompute_layers = b.recompute_layers;
   return a == b;
 }
 
@@ -47,6 +48,7 @@ bool Ranking::is_needless(const Planned& planned) const {
     if (!gives_less(other.point, point)) return false;
     PlanPoint less = point;
     less.recompute = other.point.recompute;
+    less.recompute_layers = other.point.recompute_layers;
     less.modules = other.point.modules;
     return folds_ ? same_but_chunks(less, other.point) : less == other.point;
   });

@@ -15,7 +15,7 @@ namespace pipesim {
 
 // True if both have the same ranks and microbatches.
 bool same_sizes(const PlanPoint& a, const PlanPoint& b);
-// True if both differ in chunks and splits at most.
+// True if both differ in chunks, splits and the number of layers recomputed at most.
 bool same_but_chunks(PlanPoint a, const PlanPoint& b);
 
 class Ranking {

@@ -7,6 +7,7 @@
 #include "sim/core/csv.h"
 #include "sim/core/text.h"
 #include "sim/layouts/planned_metrics.h"
+#include "sim/layouts/words.h"
 #include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/band.h"
@@ -220,9 +221,10 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
     text += ',' + metric_field(metric_named(kPlannedMetrics[i]), metrics[i]);
   }
   for (const double share : planned.shares) text += fmt::format(",{}", share);
-  text +=
-      fmt::format(",{},{},{}", to_text(strategy_of(state_of(question_of(plan, planned), point))),
-                  point.exchange ? exchange_text(*point.exchange) : "", csv_field(planned.idea));
+  text += fmt::format(
+      ",{},{},{},{}", point.recompute_layers > 0 ? std::to_string(point.recompute_layers) : "",
+      to_text(strategy_of(state_of(question_of(plan, planned), point))),
+      point.exchange ? exchange_text(*point.exchange) : "", csv_field(planned.idea));
   return text + "\n";
 }
 
@@ -241,7 +243,7 @@ std::string label_of(const PlanPoint& point) {
   std::vector<std::string> more;
   if (point.schedule->placement) more.push_back(point.schedule->placement->name);
   if (point.recompute != RecomputeGranularity::kNone) {
-    more.push_back(fmt::format("{} recompute", to_text(point.recompute)));
+    more.push_back(recompute_text(point));
   }
   if (point.vocabulary != VocabularyPlacement::kFirstLast) {
     more.emplace_back(to_text(point.vocabulary));
@@ -288,7 +290,7 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
   }
   std::string text;
   if (std::ranges::any_of(plans, [](const ClusterPlan& plan) { return plan.result.stopped; })) {
-    text = "INCOMPLETE: ended before the search was; the best of what was run until then\n";
+    text = "INCOMPLETE: the search was ended early; these are the best layouts so far\n";
   }
   if (rows.size() > 1) text += aligned(rows, columns.cluster ? 2 : 1);
   for (const ClusterPlan& plan : plans) {
@@ -308,7 +310,7 @@ std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> t
       "vocabulary,offload,layout,rank_by_replay";
   for (const std::string_view name : kPlannedMetrics) text += fmt::format(",{}", name);
   for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
-  text += ",data_parallel_sharding_strategy,cp_comm_type,idea\n";
+  text += ",recompute_num_layers,data_parallel_sharding_strategy,cp_comm_type,idea\n";
   for (const ClusterPlan& plan : plans) {
     size_t rank = 0;
     for (const Planned& planned : plan.result.best) text += csv_row(plan, ++rank, planned, tokens);

@@ -121,7 +121,11 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
     if (gathers || !of_gathers) root.set(setting.path, setting.value);
   }
   if (point.recompute != RecomputeGranularity::kNone) {
-    root.set("recompute", to_text(point.recompute));
+    const std::string all = to_text(point.recompute);
+    root.set("recompute", point.recompute_layers == 0
+                              ? all
+                              : fmt::format("{{granularity: {}, method: block, num_layers: {}}}",
+                                            all, point.recompute_layers));
   }
   if (point.vocabulary != VocabularyPlacement::kFirstLast) {
     root.set("vocabulary", fmt::format("{{placement: {}}}", to_text(point.vocabulary)));

@@ -296,6 +296,11 @@ ParameterState state_of(const PlanQuestion& question, const PlanPoint& point) {
   return state;
 }
 
+bool takes_fewest_layers(const PlanQuestion& question, const PlanPoint& point) {
+  return question.axes.fewest_layers && point.recompute == RecomputeGranularity::kFull &&
+         !point.offload && !point.schedule->memory_limit && !point.schedule->offloads();
+}
+
 PlanExchange exchange_of(const PlanQuestion& question, const PlanPoint& point) {
   const LayerContext& context = question.base.modelled->context;
   return point.exchange.value_or(PlanExchange{context.exchange, context.hierarchy});
@@ -311,7 +316,8 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   choice.name = point.schedule->name;
   choice.options = options_of(*point.schedule);
   choice.chunks = point.chunks;
-  choice.recompute = Recompute{.granularity = point.recompute};
+  choice.recompute =
+      Recompute{.granularity = point.recompute, .layers = {.first = point.recompute_layers}};
   if (point.offload) choice.offload = scenario.offload = Offload{};
   if (point.schedule->memory_limit)
     choice.memory_limit = TotalLimit{question.schedule_limit_gib() * kGiB};
@@ -342,6 +348,18 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   if (layout != nullptr) {
     modelled.split.way = LayerSplit::Way::kPlanned;
     modelled.split.planned = *layout;
+  }
+  return scenario;
+}
+
+Scenario scenario_without_offload(const PlanQuestion& question, PlanPoint point,
+                                  const Layout* layout) {
+  point.offload = false;
+  Scenario scenario = scenario_of(question, point, layout);
+  if (point.schedule->offloads()) {
+    ScheduleChoice& choice = scenario.schedules.front();
+    choice.name = point.schedule->without_offload;
+    choice.options = point.schedule->without_offload_options;
   }
   return scenario;
 }

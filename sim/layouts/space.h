@@ -52,6 +52,8 @@ struct PlanAxes {
   std::vector<RecomputeGranularity> recompute = {
       RecomputeGranularity::kNone, RecomputeGranularity::kPointwise,
       RecomputeGranularity::kSelective, RecomputeGranularity::kFull};
+  // Full recomputation takes as few layers of each stage as the memory asks for; else all.
+  bool fewest_layers = false;
   std::vector<VocabularyPlacement> vocabulary = {
       VocabularyPlacement::kFirstLast, VocabularyPlacement::kVocab1, VocabularyPlacement::kVocab2};
   std::vector<PlanSplit> splits = {PlanSplit::kEven, PlanSplit::kEvenWithEnds,
@@ -104,6 +106,7 @@ struct PlanPoint {
   PlanSplit split = PlanSplit::kEven;
   VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
   RecomputeGranularity recompute = {};
+  int recompute_layers = 0;                       // of each stage, under kFull; 0: all
   bool offload = false;                           // by the transform, beside what the schedule does
   OffloadModules modules = {};                    // beside those of the question
   std::optional<ShardingStrategy> sharding = {};  // empty: the question's own
@@ -134,6 +137,10 @@ PlanSpace plan_space(const PlanQuestion& question);
 // divide a copy (data_parallel_shard_degree): the greatest common divisor with the data ranks.
 ParameterState state_of(const PlanQuestion& question, const PlanPoint& point);
 
+// True if full recomputation of the point may take fewer layers than all: beside a schedule that
+// plans for a memory limit, or copies, fewer is not less time.
+bool takes_fewest_layers(const PlanQuestion& question, const PlanPoint& point);
+
 // How the point's context ranks exchange keys and values.
 PlanExchange exchange_of(const PlanQuestion& question, const PlanPoint& point);
 
@@ -141,5 +148,8 @@ PlanExchange exchange_of(const PlanQuestion& question, const PlanPoint& point);
 // take a memory limit take the question's, in total.
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
                      const Layout* layout = nullptr);
+// The same where nothing leaves the device, by the schedule or beside it.
+Scenario scenario_without_offload(const PlanQuestion& question, PlanPoint point,
+                                  const Layout* layout = nullptr);
 
 }  // namespace pipesim

@@ -31,7 +31,7 @@ std::vector<std::string> words_of_extras(const PlanQuestion& question, const Pla
   std::vector<std::string> all;
   if (!is_usual(point)) all.push_back(point.schedule->name);
   if (point.recompute != RecomputeGranularity::kNone) {
-    all.push_back(fmt::format("{} recompute", to_text(point.recompute)));
+    all.push_back(recompute_text(point));
   }
   if (point.vocabulary != VocabularyPlacement::kFirstLast) {
     all.emplace_back(to_text(point.vocabulary));
@@ -49,6 +49,13 @@ std::vector<std::string> words_of_extras(const PlanQuestion& question, const Pla
 }
 
 }  // namespace
+
+std::string recompute_text(const PlanPoint& point) {
+  const int layers = point.recompute_layers;
+  const std::string text = fmt::format("{} recompute", to_text(point.recompute));
+  if (layers == 0) return text;
+  return fmt::format("{} of {} layer{} a stage", text, layers, layers == 1 ? "" : "s");
+}
 
 std::string gpu_text(std::string_view name) {
   for (const std::string_view form : {"-sxm", "-pcie", "-nvl"})

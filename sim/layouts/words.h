@@ -18,6 +18,8 @@ std::string room_text(Bytes bytes);
 
 // "tp 8, pp 2, vpp 10, micro batch 2, layernorm recompute": sizes that are one are left out.
 std::string layout_words(const PlanQuestion& question, const PlanPoint& point);
+// "selective recompute", "full recompute of 3 layers a stage".
+std::string recompute_text(const PlanPoint& point);
 // "3-10" of chunk numbers that take as long, else the number.
 std::string chunks_text(const Planned& planned);
 // The layout's options beside its sizes and 1F1B: "interleaved-zb, pointwise recompute, offload";

@@ -79,6 +79,34 @@ TEST(Plan, ExhaustiveFindsTheSameBest) {
   }
 }
 
+TEST(Plan, RecomputesAsFewLayersAsTheMemoryAsksFor) {
+  ClusterPlan plan = small("6 GiB");
+  plan.question.axes.fewest_layers = true;
+  plan.question.axes.recompute = {RecomputeGranularity::kNone, RecomputeGranularity::kFull};
+  plan.question.axes.offload = {false};
+  const PlanResult quick = pipesim::plan(plan.question, {.best = 40});
+  const PlanResult all = pipesim::plan(plan.question, {.best = 40, .exhaustive = true});
+  EXPECT_EQ(ids(quick), ids(all));
+  int partly = 0;
+  for (const Planned& row : quick.best) {
+    if (row.point.recompute_layers == 0) continue;
+    ++partly;
+    PlanPoint point = row.point;
+    --point.recompute_layers;
+    if (point.recompute_layers == 0) point.recompute = RecomputeGranularity::kNone;
+    const PointRun fewer = run_point(plan.question, point, row.balanced());
+    EXPECT_LT(fewer.fits(plan.question), MemoryFit::kYes) << label_of(row.point);
+    point.recompute = RecomputeGranularity::kFull;
+    point.recompute_layers = 0;
+    EXPECT_LT(row.iteration, run_point(plan.question, point, row.balanced()).planned.iteration);
+    const std::string text = plan_scenario(plan, row);
+    const Result again = simulate(prepare_first(read_scenario(YamlSource("planned.yaml", text))));
+    EXPECT_EQ(again.report.iteration, row.iteration) << text;
+    EXPECT_EQ(*again.report.peak_memory, row.peak) << text;
+  }
+  EXPECT_GT(partly, 3);
+}
+
 TEST(Plan, OffloadsModulesOnlyWhereTheLayoutDoesNotFit) {
   ClusterPlan plan = small("6 GiB");
   plan.question.axes.modules = modules_to_plan();
