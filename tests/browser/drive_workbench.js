@@ -143,6 +143,31 @@ async function driveDevices(bench, found) {
   found.nothingTaken = status(bench);
 }
 
+// Joins the first F that stands before a backward by the key, and takes it apart by the button.
+async function drivePairs(bench, found) {
+  const planned = texts(bench), [passes] = bench.state.order;
+  const at = passes.findIndex((pass, i) => i > 0 && pass.kind === 'F' && passes[i + 1].kind !== 'F');
+  bench.canvas.focus();
+  bench.take({device: 0, at: at - 1});
+  key(bench.canvas, 'j');
+  found.noBlock = status(bench);
+  bench.take({device: 0, at});
+  key(bench.canvas, 'j');
+  found.joined = passText(bench.state.order[0][at]);
+  found.joinedSays = status(bench);
+  found.joinedFollows = follows(bench) && bench.taken === found.joined;
+  found.fieldShown = bench.durations.overlapped.label.hidden === false;
+  found.withBlock = {csv: csvOf(bench.state), makespan: bench.result.makespan, peaks: bench.result.devices.map(each => each.peak_activation)};
+  bench.moves[4].click();
+  found.apart = same(texts(bench), planned);
+  bench.undo.click();
+  bench.undo.click();
+  found.blockUndone = same(texts(bench), planned) && bench.undo.disabled;
+  bench.take({device: 0, at: passes.length - 1});
+  bench.moves[4].click();
+  found.lastPass = status(bench);
+}
+
 async function driveSecond(found) {
   const heads = () => [...document.querySelectorAll('#numbers th')].map(each => each.textContent);
   found.heads = heads();
@@ -182,6 +207,7 @@ const painted = canvas => {
       await driveDevices(bench, found);
       await driveSecond(found);
     }
+    if (location.hash === '#pairs') await drivePairs(benches[0], found);
     document.getElementById('theme').click();
     await pause();
     found.theme = document.documentElement.dataset.theme;

@@ -109,6 +109,30 @@ TEST_F(WorkbenchPage, FollowsDurationsMicrobatchesLimitsAndPlaces) {
   EXPECT_EQ(found.at("csvShown"), true);
 }
 
+TEST_F(WorkbenchPage, JoinsPassesIntoBlocksAndTakesThemApart) {
+  const std::string arguments = small_ + " 'cost.overlapped=40 ms'";
+  const json found = open(arguments + " schedule=1f1b", 1300, "#pairs");
+  EXPECT_EQ(found.at("noBlock"),
+            "Not possible: a block is an F beside a BW, B or W of another microbatch, not 0F2 and "
+            "0F3");
+  EXPECT_EQ(found.at("joined"), "0F3&0BW0");
+  for (const char* what : {"joinedFollows", "fieldShown", "apart", "blockUndone"}) {
+    EXPECT_EQ(found.at(what), true) << what;
+  }
+  EXPECT_EQ(found.at("joinedSays").get<std::string>().find("0F3&0BW0 as one block: makespan"), 0U);
+  const json saved = simulated(found.at("withBlock"), arguments);
+  EXPECT_EQ(saved.at("makespan_seconds"), found.at("withBlock").at("makespan"));
+  for (size_t device = 0; device < 4; ++device) {
+    EXPECT_EQ(saved.at("devices").at(device).at("peak_activation_bytes"),
+              found.at("withBlock").at("peaks").at(device));
+  }
+  EXPECT_EQ(found.at("lastPass"), "Not possible: 0BW7 is the last pass of device 0");
+
+  const json unknown = open(small_ + " schedule=1f1b", 1300, "#pairs");
+  EXPECT_EQ(unknown.at("joinedSays"),
+            "Not possible: the scenario does not say how long a block takes (cost.overlapped)");
+}
+
 TEST_F(WorkbenchPage, OpensSchedulesOfAllSortsAndNarrowly) {
   const json wide = open(quickstart_ + " 'schedule=[dualpipe, seq-1f1b]' 'cost.overlapped=46 ms'");
   EXPECT_EQ(wide.at("unsaved"), (json{true, true}));

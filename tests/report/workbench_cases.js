@@ -7,7 +7,7 @@ for (const script of process.argv.slice(2, 4)) vm.runInThisContext(fs.readFileSy
 const cases = JSON.parse(fs.readFileSync(process.argv[4], 'utf8'));
 
 const differences = [];
-const counts = {cases: cases.length, passes: 0, refused: 0, unequal: 0};
+const counts = {cases: cases.length, passes: 0, refused: 0, unequal: 0, joined: 0};
 
 function compare(number, what, found, expected) {
   const [a, b] = [JSON.stringify(found), JSON.stringify(expected)];
@@ -31,8 +31,32 @@ function doubled(number, model) {
   }
 }
 
+// The first neighbours that make a block joined, and taken apart again: the same passes, and no other time than the block's.
+function joined(number, model, texts) {
+  const [orderOf, whyNotJoined, withBlockChanged, evaluate, passText] =
+    ['orderOf', 'whyNotJoined', 'withBlockChanged', 'evaluate', 'passText'].map(name => vm.runInThisContext(name));
+  const state = {model, order: orderOf(texts)};
+  for (let device = 0; device < state.order.length; ++device) {
+    const at = state.order[device].findIndex((pass, i) => pass.kind !== 'FB' && whyNotJoined(state, device, i) === null);
+    if (at < 0) continue;
+    ++counts.joined;
+    const pair = state.order[device].slice(at, at + 2);
+    const together = withBlockChanged(state, device, at);
+    const text = together.order[device][at];
+    compare(number, 'block', text.kind, 'FB');
+    compare(number, 'passes', together.order[device].length, state.order[device].length - 1);
+    const apart = withBlockChanged(together, device, at).order[device].slice(at, at + 2).map(passText);
+    compare(number, 'apart', apart.sort(), pair.map(passText).sort());
+    const {start, end, fault} = evaluate(model, together.order);
+    const takes = vm.runInThisContext('passSeconds')(model, text);
+    if (!fault) compare(number, 'seconds', end[device][at], start[device][at] + takes);
+    return;
+  }
+}
+
 cases.forEach(({model, order, expected}, number) => {
   doubled(number, model);
+  joined(number, model, order);
   const found = vm.runInThisContext('evaluate')(model, vm.runInThisContext('orderOf')(order));
   if (expected.refused !== undefined) {
     ++counts.refused;

@@ -66,6 +66,7 @@ class Bench {
       this.button('\u25b6', () => this.shift(1), 'Taken pass one place later'),
       this.button('\u25b2', () => this.shiftDevice(-1), 'Its stage to the device above'),
       this.button('\u25bc', () => this.shiftDevice(1), 'Its stage to the device below'),
+      this.button('&', () => this.changeBlock(), 'Taken pass and the one behind it as one block, or a block taken apart'),
     ];
     this.save = this.button('Save as CSV', () => this.download());
     this.canvas = el('canvas', {id: `${this.name}-board`, tabIndex: 0, role: 'application', 'aria-describedby': 'hint'});
@@ -316,6 +317,21 @@ class Bench {
       const device = place.device + step;
       const fits = device >= 0 && device < this.state.order.length;
       return fits ? this.tryDevice(place, device) : this.refuse(`there is no device ${step < 0 ? 'above' : 'below'}`);
+    });
+  }
+
+  // Joins the taken pass with the one behind it; takes a block apart.
+  changeBlock() {
+    this.withTaken(place => {
+      const {device, at} = place, pass = this.state.order[device][at];
+      const apart = pass.kind === 'FB';
+      const why = apart ? null : whyNotJoined(this.state, device, at);
+      if (why) return this.refuse(why);
+      const next = withBlockChanged(this.state, device, at);
+      const changed = passText(next.order[device][at]);
+      if (!this.tryState(next, apart ? `${passText(pass)} apart` : `${changed} as one block`)) return false;
+      this.taken = changed;
+      return true;
     });
   }
 

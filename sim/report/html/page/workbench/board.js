@@ -233,7 +233,7 @@ class Board {
       ? {ArrowLeft: () => bench.shift(-1), ArrowRight: () => bench.shift(1), ArrowUp: () => bench.shiftDevice(-1), ArrowDown: () => bench.shiftDevice(1),
         '+': () => view.zoom(0.5, middle)}
       : {ArrowLeft: () => bench.walk(-1), ArrowRight: () => bench.walk(1), ArrowUp: () => bench.walkDevice(-1), ArrowDown: () => bench.walkDevice(1),
-        Home: () => bench.walk(-Infinity), End: () => bench.walk(Infinity), Escape: () => this.cancel(),
+        j: () => bench.changeBlock(), Home: () => bench.walk(-Infinity), End: () => bench.walk(Infinity), Escape: () => this.cancel(),
         '+': () => view.zoom(0.5, middle), '=': () => view.zoom(0.5, middle), '-': () => view.zoom(2, middle), 0: () => view.move(0, 1)};
     if (!actions[event.key]) return;
     event.preventDefault();

@@ -50,6 +50,34 @@ function withPassMoved(state, device, from, to) {
   return {...state, order: state.order.map((each, d) => (d === device ? passes : each))};
 }
 
+// ---- overlapped blocks ----
+
+// The block of two neighbours: an F with a BW, B or W of another unit, in either order; null where they make none.
+function blockOf(first, second) {
+  const [forward, backward] = first.kind === 'F' ? [first, second] : [second, first];
+  const joins = forward.kind === 'F' && ['BW', 'B', 'W'].includes(backward.kind) && forward.unit !== backward.unit;
+  return joins ? passOf(`${passText(forward)}&${passText(backward)}`) : null;
+}
+
+// Why a pass and the one behind it cannot be joined; null where they can.
+function whyNotJoined({model, order}, device, at) {
+  const [first, second] = order[device].slice(at, at + 2);
+  if (!second) return `${passText(first)} is the last pass of device ${device}`;
+  if (!blockOf(first, second)) return `a block is an F beside a BW, B or W of another microbatch, not ${passText(first)} and ${passText(second)}`;
+  const known = model.blocks || [first, second].every(({vs}) => model.stages[vs].overlapped !== null);
+  return known ? null : 'the scenario does not say how long a block takes (cost.overlapped)';
+}
+
+// A block taken apart into its two passes, or a pass joined with the one behind it.
+function withBlockChanged(state, device, at) {
+  const passes = [...state.order[device]];
+  if (passes[at].kind === 'FB') passes.splice(at, 1, ...passes[at].parts);
+  else passes.splice(at, 2, blockOf(passes[at], passes[at + 1]));
+  return {...state, order: state.order.map((each, d) => (d === device ? passes : each))};
+}
+
+// ---- devices ----
+
 // The stage of another device that would change places with this one: of the same chunk.
 const partnerOf = (model, vs, device) =>
   model.device_of.findIndex((on, other) => on === device && chunkOf(model, other) === chunkOf(model, vs));
