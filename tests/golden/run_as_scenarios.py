@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Runs the authors' instances (data/) as scenarios, and compares what `pipesim run` says with theirs.
+
+  run_as_scenarios.py PIPESIM DATA [FOLDER]     FOLDER: keeps the scenarios there
+
+Fixed orders take their time and hold their bytes to the last digit that is written; automatic ones (data/automatic)
+keep the limit at no more cost.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PIPESIM, DATA = sys.argv[1], pathlib.Path(sys.argv[2])
+FIXED_CHUNKS = {"1f1b-v", "v-half", "v-min", "v-search", "zb-v", "zb-v-handmade", "chimera", "dualpipe", "dualpipev", "stp"}
+
+
+def with_unit(values, unit):
+    return [f"{each} {unit}" for each in values] if isinstance(values, list) else f"{values} {unit}"
+
+
+def pass_seconds(params):
+    """F, B and W of a chunk; blocks as long as their passes where none is given."""
+    keys = {"forward": "TF", "backward_input": "TB", "backward_weight": "TW", "overlapped": "TFB"}
+    times = {key: params[name] for key, name in keys.items() if name in params}
+    if "overlapped" not in times and not any(isinstance(each, list) for each in times.values()):
+        times["overlapped"] = sum(times.values())
+    return {key: with_unit(value, "ms") for key, value in times.items()}
+
+
+def per_device(times, chunks):
+    """Seconds or bytes that differ by device, of all its chunks."""
+    def of_all(text):
+        number, unit = text.split()
+        return f"{chunks * float(number)!r} {unit}"
+    return {key: [of_all(each) for each in value] if isinstance(value, list) else of_all(value) for key, value in times.items()}
+
+
+def given(times, chunks):
+    if any(isinstance(each, list) for each in times.values()):
+        return {"kind": "given", "per": "device", **per_device(times, chunks)}
+    return {"kind": "given", "per": "stage", **times}
+
+
+def scenario_of(data, instance):
+    params, options = instance["params"], {**data.get("options", {}), **instance.get("options", {})}
+    schedule = {"name": data["schedule"], **options}
+    chunks = params["v"]
+    if data["schedule"] not in FIXED_CHUNKS:
+        schedule["virtual_pipeline_model_parallel_size"] = chunks
+    memory = instance.get("memory", {})
+    if "limit" in memory:
+        schedule["memory_limit"] = f"{memory['limit']!r} GiB"
+    kept = {key: with_unit(memory.get(key, 1), "GiB") for key in ("activation", "weight_stash")}
+    return {"schedule": schedule,
+            "parallel": {"pipeline_model_parallel_size": params["p"]},
+            "batch": {"num_microbatches": params["m"]},
+            "cost": {**given(pass_seconds(params), chunks), "transfer": f"{params['Tcomm']} ms"},
+            "memory": given(kept, chunks)}
+
+
+def vocabulary_scenario_of(data):
+    """A microbatch's S, T, IF and IB on a device's share; the collectives of all kinds take no time."""
+    params, times = data["params"], data["params"]["times"]
+    backward = {key: times.get(name, times.get("BW", 0) / 2) for key, name in [("backward_input", "B"), ("backward_weight", "W")]}
+    seconds = {"forward": times["F"], **backward, "output_forward": times["S"], "output_backward": times["T"],
+               "input_forward": times["IF"], "input_backward": times["IB"], "transfer": params["Tcomm"]}
+    return {"schedule": data["schedule"], "vocabulary": data["vocabulary"],
+            "parallel": {"pipeline_model_parallel_size": params["p"]},
+            "batch": {"num_microbatches": params["m"]},
+            "cost": {"kind": "given", "per": "stage", **{key: f"{value} ms" for key, value in seconds.items()}}}
+
+
+def run(path):
+    done = subprocess.run([PIPESIM, "run", path, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise ValueError(done.stderr.strip())
+    return json.loads(done.stdout)["results"][0]
+
+
+def milliseconds(result, key):
+    return round(1e3 * result[key], 6)
+
+
+def peaks(result):
+    return [round(device["peak_activation_bytes"] / 2**30, 6) for device in result["devices"]]
+
+
+def fixed_faults(result, instance):
+    wanted = instance["eval"]
+    compared = [("makespan", milliseconds(result, "makespan_seconds"), wanted["makespan"]),
+                ("longest span", milliseconds(result, "cost_seconds"), wanted["cost_max_span"])]
+    if "peak_mem" in wanted:
+        compared.append(("peaks", peaks(result), wanted["peak_mem"]["B_frees_none"]))
+    return [f"{what} {got}, theirs {theirs}" for what, got, theirs in compared if got != theirs]
+
+
+def automatic_faults(result, instance):
+    faults = []
+    cost = milliseconds(result, "cost_seconds")
+    if cost > instance["cost"] * (1 + 1e-9):
+        faults.append(f"cost {cost}, theirs {instance['cost']}")
+    limit = instance.get("memory", {}).get("limit")
+    if limit is not None and max(peaks(result)) > limit * (1 + 1e-9):
+        faults.append(f"peaks {peaks(result)}, above the limit {limit}")
+    return faults
+
+
+def instances():
+    """(name, scenario, instance, what compares it)"""
+    for path in sorted(DATA.glob("*.json")):
+        data = json.loads(path.read_text())
+        if not data["schedule"].startswith("pipedream"):  # never drain: `run` has an iteration of a stream
+            yield path.stem, scenario_of(data, data), data, fixed_faults
+    for path in sorted((DATA / "automatic").glob("*.json")):
+        data = json.loads(path.read_text())
+        for instance in data["instances"]:
+            yield f"{path.stem}_{instance['id']}", scenario_of(data, instance), instance, automatic_faults
+    for path in sorted((DATA / "vocabulary").glob("*.json")):
+        data = json.loads(path.read_text())
+        if not any(data["params"]["collective"].values()):  # a scenario has one duration for all kinds
+            yield path.stem, vocabulary_scenario_of(data), data, fixed_faults
+
+
+def main(folder):
+    found, count = [], 0
+    for name, scenario, instance, faults_of in instances():
+        path = folder / f"{name}.yaml"
+        path.write_text(json.dumps(scenario, indent=1))  # JSON is YAML
+        count += 1
+        try:
+            found += [f"{name}: {fault}" for fault in faults_of(run(path), instance)]
+        except ValueError as error:
+            found.append(f"{name}: {error}")
+    print("\n".join(found) if found else f"{count} instances are as their authors' code has them")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 3:
+        sys.exit(main(pathlib.Path(sys.argv[3])))
+    with tempfile.TemporaryDirectory() as temporary:
+        sys.exit(main(pathlib.Path(temporary)))
