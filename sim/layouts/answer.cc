@@ -17,13 +17,17 @@
 namespace pipesim {
 namespace {
 
-// "154 days (141 to 170)": with the ends of its band, in digits that it leaves sure.
+// "154 days (141 to 170)": with the ends of its band, in digits that it leaves sure. Where measured
+// runs like it all lie on one side: "13 days simulated, 14 to 23 as measured runs went".
 std::string with_band(const std::optional<Band>& band, double value, std::string_view unit) {
   const int digits = digits_of(band);
   std::string text = fmt::format("{} {}", significant(value, digits), unit);
   if (!band) return text;
-  return text + fmt::format(" ({} to {})", significant(band->low * value, digits),
-                            significant(band->high * value, digits));
+  const std::string ends = fmt::format("{} to {}", significant(band->low * value, digits),
+                                       significant(band->high * value, digits));
+  const bool inside = band->low <= 1 && band->high >= 1;
+  return text + (inside ? fmt::format(" ({})", ends)
+                        : fmt::format(" simulated, {} as measured runs went", ends));
 }
 
 std::string time_text(const ClusterPlan& plan, const Planned& first, std::optional<double> tokens) {

@@ -102,6 +102,15 @@ TEST(PlanAnswer, FitsTheWidthAndBeginsWithASentence) {
   EXPECT_EQ(row["switches"]["overlap_grad_reduce"], false);
 }
 
+TEST(PlanAnswer, SaysOfASimulatedTimeThatNoMeasuredRunHad) {
+  ClusterPlan plan = ask();
+  plan.question.base.band = Band{.low = 1.1, .high = 1.7};
+  search_rows(plan, ideas());
+  const std::string sentence = answer_sentence({&plan, 1}, {});
+  EXPECT_NE(sentence.find(" s an iteration simulated, "), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find(" as measured runs went"), std::string::npos) << sentence;
+}
+
 TEST(PlanAnswer, FoldsChunksThatTakeAsLong) {
   ClusterPlan plan = ask();
   plan.question.axes.chunks = {};
