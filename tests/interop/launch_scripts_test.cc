@@ -168,5 +168,35 @@ TEST(LaunchScript, RefusesNamesBesideItThatAreNothing) {
   EXPECT_THROW((void)imported(run, {{"N", "8"}, {"model", "llama3-405b"}}), InputError);
 }
 
+// The text of a branch may begin with a line's end; what a value within it needs is asked for too.
+TEST(LaunchScript, AsksForOptionsThatABranchDecides) {
+  const std::string text =
+      "if [ $PR = bf16 ]; then\n  precision=\" \\\n --bf16\"\n"
+      "elif [ $PR = fp16 ]; then\n  precision=\" \\\n --fp16\"\nfi\n"
+      "if [ $GQA = true ]; then\n groups=\" --group-query-attention --num-query-groups $1\"\nfi\n"
+      "run pretrain_gpt.py --world-size 8" +
+      kModel + "--save x ${precision} ${groups}\n";
+  const Draft draft = imported(text);
+  std::string missing;
+  for (const std::string& line : draft.missing) missing += line + "\n";
+  EXPECT_NE(missing.find("PR=...: bf16, fp16"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("1=...: num_query_groups"), std::string::npos) << missing;
+  const Scenario scenario = read(imported(text, {{"PR", "bf16"}, {"GQA", "true"}, {"1", "8"}}));
+  EXPECT_EQ(scenario.modelled->model.num_query_groups, 8);
+  EXPECT_EQ(scenario.modelled->context.precision, Precision::kBf16);
+}
+
+TEST(LaunchScript, ReadsVariablesOfArgumentsWithoutACommand) {
+  const Draft draft =
+      imported("MODEL=\"\\\n --bf16 --world-size 8 " + kModel + "\"\nRUN=\" --seed 1\"\n");
+  EXPECT_EQ(read(draft).modelled->model.num_layers, 32);
+}
+
+TEST(LaunchScript, RefusesCommandsThatDoNotTrain) {
+  EXPECT_THROW((void)imported("python tasks/evaluate.py --bf16" + kModel), InputError);
+  EXPECT_EQ(stops_of(imported("run pretrain_bert.py --world-size 8 --bf16" + kModel)),
+            std::vector<std::string>{"program"});
+}
+
 }  // namespace
 }  // namespace pipesim::launch_scripts_test

@@ -47,6 +47,15 @@ bool is_tool(const std::string& program) {
       kTools, [&](std::string_view tool) { return program.find(tool) != std::string::npos; });
 }
 
+// Megatron-LM's programs for models with other layers than a decoder's.
+bool is_other_model(const std::string& program) {
+  static constexpr std::array<std::string_view, 6> kPrograms{"pretrain_bert",  "pretrain_t5",
+                                                             "pretrain_ict",   "pretrain_realm",
+                                                             "pretrain_retro", "pretrain_vision"};
+  return std::ranges::any_of(
+      kPrograms, [&](std::string_view name) { return program.find(name) != std::string::npos; });
+}
+
 Candidate candidate_of(const ShellCommand& command, const Settings& settings) {
   Candidate made{&command};
   for (const ShellValue& word : command.words) {
@@ -56,7 +65,6 @@ Candidate candidate_of(const ShellCommand& command, const Settings& settings) {
       made.program = word.text;
     }
   }
-  if (is_tool(made.program)) made.settings = 0;
   return made;
 }
 
@@ -75,7 +83,12 @@ class Choice {
         continue;
       }
       const Candidate candidate = candidate_of(command, settings);
-      if (candidate.settings > 0) candidates_.push_back(candidate);
+      if (candidate.settings == 0) continue;
+      if (!is_tool(candidate.program)) {
+        candidates_.push_back(candidate);
+      } else if (tool_.empty()) {
+        tool_ = said_of(script, candidate);
+      }
     }
     if (!asked.empty()) {
       for (size_t i = 0; i < candidates_.size(); ++i) {
@@ -88,6 +101,13 @@ class Choice {
     if (best_ != nullptr) name(script, settings);
   }
 
+  // Whose layers are not a decoder's, with its place; empty: it trains a decoder.
+  [[nodiscard]] std::optional<Setting> other_model() const {
+    if (best_ == nullptr || !is_other_model(best_->program)) return std::nullopt;
+    return Setting{"program", {best_->program}, best_->command->words.front().where};
+  }
+  // The first command that does something else than training; empty: there is none.
+  [[nodiscard]] const std::string& tool() const { return tool_; }
   // Null: there is none.
   [[nodiscard]] const ShellCommand* command() const {
     if (best_ != nullptr) return best_->command;
@@ -123,6 +143,7 @@ class Choice {
   std::vector<Candidate> candidates_;
   ShellCommand flags_;  // options that stand alone: a list of arguments
   const Candidate* best_ = nullptr;
+  std::string tool_;
 };
 
 // Words as options and their values.
@@ -197,16 +218,49 @@ class ArgumentReader {
       }
     }
   }
+  // Options or nothing, also where a branch within decides which.
+  [[nodiscard]] bool is_options(const std::string& text, int depth) const {
+    const size_t begin = text.find_first_not_of(" \t\n");
+    if (begin == std::string::npos || text.compare(begin, 2, "--") == 0) return true;
+    const auto inner = script_.unknowns_in(text);
+    if (text[begin] != '\x01' || inner.empty() || depth == kDeepest) return false;
+    const auto& others = script_.unknowns[inner[0]].alternatives;
+    return !others.empty() && std::ranges::all_of(others, [&](const auto& each) {
+      return is_options(each, depth + 1);
+    });
+  }
   // A word that is not known, and no value of the option before it.
   [[nodiscard]] bool stands_alone(const std::string& word) const {
     const auto ids = script_.unknowns_in(word);
     if (ids.size() != 1 || word.front() != '\x01' || word.back() != '\x02') return false;
     const std::vector<std::string>& others = script_.unknowns[ids[0]].alternatives;
     if (!others.empty()) {
-      return std::ranges::all_of(
-          others, [](const std::string& each) { return each.empty() || each.starts_with("--"); });
+      return std::ranges::all_of(others, [this](const auto& each) { return is_options(each, 0); });
     }
     return !open_ || !open_->values.empty() || settings_.is_flag(open_->name);
+  }
+  // Options of effect in one of the texts that a branch leaves. Variables of their values are
+  // asked for with the branch, not after it.
+  void add_options(const std::string& text, const Location& where,
+                   std::vector<std::string>& options, int depth = 0) const {
+    std::istringstream words(text);
+    std::string open;
+    for (std::string word; words >> word;) {
+      if (is_option(word)) {
+        open = settings_.has_effect(name_of(word)) ? name_of(word) : "";
+        if (!open.empty()) options.push_back(open);
+      }
+      for (const size_t id : script_.unknowns_in(word)) {
+        const ShellUnknown& inner = script_.unknowns[id];
+        if (depth < kDeepest && is_options(word, depth)) {
+          for (const std::string& each : inner.alternatives) {
+            add_options(each, where, options, depth + 1);
+          }
+        } else if (!open.empty()) {
+          settings_.ask({{open}, inner.names, {}, where});
+        }
+      }
+    }
   }
   void ask_about(const ShellValue& word) {
     close();
@@ -216,17 +270,13 @@ class ArgumentReader {
       return;
     }
     std::vector<std::string> options;
-    for (const std::string& each : unknown.alternatives) {
-      std::istringstream words(each);
-      for (std::string text; words >> text;) {
-        if (!is_option(text) || !settings_.has_effect(name_of(text))) continue;
-        options.push_back(name_of(text));
-      }
-    }
+    for (const std::string& each : unknown.alternatives) add_options(each, word.where, options);
     if (!unknown.alternatives.empty() && options.empty()) return;
     if (options.empty()) options.emplace_back("arguments of the command");
     settings_.ask({options, unknown.names, {}, word.where});
   }
+
+  static constexpr int kDeepest = 16;  // branches within branches
 
   const ShellScript& script_;
   Settings& settings_;
@@ -269,6 +319,9 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
   ArgumentReader arguments(script, settings);
   if (const ShellCommand* command = choice.command()) {
     arguments.read(command->words);
+  } else if (!choice.tool().empty()) {
+    throw InputError({file, 0, 0, ""},
+                     fmt::format("expected a command that trains; here is {}", choice.tool()));
   } else {
     for (const auto& [name, list] : script.lists) {
       arguments.read(list.words);
@@ -276,6 +329,7 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
     }
   }
   for (const std::string& name : script.assumed) settings.note(fmt::format("{} is not set", name));
+  if (auto program = choice.other_model()) settings.add(std::move(*program));
   add_slurm(script, settings);
   if (auto processes = processes_of(file, text)) settings.add(std::move(*processes));
   return settings;

@@ -11,6 +11,7 @@
 #include "sim/interop/frameworks/megatron_layers.h"
 #include "sim/interop/frameworks/megatron_memory.h"
 #include "sim/interop/frameworks/megatron_model.h"
+#include "sim/interop/frameworks/megatron_recompute.h"
 #include "sim/interop/frameworks/megatron_schedule.h"
 #include "sim/read/model.h"
 
@@ -76,7 +77,7 @@ std::optional<long> put_parallel(Settings& settings, const MegatronSizes& sizes,
   if (settings.is_set({"sequence_parallel"}) && sizes.tensor > 1) {
     put_flag(parallel, "sequence_parallel", true);
   }
-  std::optional<long> world = settings.number({"world_size"}, 1);
+  std::optional<long> world = settings.number({"world_size", "worker_num"}, 1);  // and msrun's
   const auto nodes = settings.number({"nnodes", "num_nodes", "nodes"}, 1);
   const auto each = settings.number(
       {"nproc_per_node", "devices", "gpus_per_node", "num_gpus", "ntasks_per_node"}, 1);
@@ -244,7 +245,7 @@ void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
 }
 
 void put_gradients(Settings& settings, Section& memory) {
-  const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16"});
+  const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16", "o2_gradient"});
   const auto in_fp32 = settings.flag({"accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32"});
   const auto synced = settings.text({"grad_sync_dtype"});  // NeMo's
   if (in_bf16 || in_fp32 || synced) {
@@ -264,8 +265,8 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   const auto backend = settings.text({"attention_backend"}).value_or("auto");
   const bool local = settings.text({"transformer_impl"}).value_or("") == "local" &&
                      !settings.is_set({"use_flash_attn"});
-  if (local || backend.find("unfused") != std::string::npos ||
-      backend.find("local") != std::string::npos) {
+  if (local || settings.is_set({"export_force_local_attention"}) ||
+      backend.find("unfused") != std::string::npos || backend.find("local") != std::string::npos) {
     put_flag(memory, "flash_attention", false);
   }
   constexpr double kDropout = 0.1;  // Megatron-LM's default
@@ -292,66 +293,6 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
                    fmt::format("tokenizer_type {}, of models with an encoder", tokenizer));
   }
   put_kept_activations(settings, draft);
-}
-
-// Whole layers: with `block` the first of each stage, with `uniform` so many from one input.
-void put_full_recompute(Settings& settings, Draft& draft) {
-  const auto method =
-      settings.text({"recompute_method", "activations_checkpoint_method"}).value_or("uniform");
-  const long layers = settings
-                          .number({"recompute_num_layers", "activations_checkpoint_num_layers",
-                                   "checkpoint_num_layers"})
-                          .value_or(1);
-  draft.recompute = "full";
-  if (method == "block" && layers == 0) {
-    draft.recompute.clear();
-  } else if (method == "block" || (method == "uniform" && layers > 1)) {
-    draft.recompute =
-        fmt::format("{{granularity: full, method: {}, num_layers: {}}}", method, layers);
-  }
-  if (method != "block" && method != "uniform") {
-    not_understood(draft, "recompute_method", fmt::format("recompute_method {}", method));
-  }
-}
-
-// MindSpeed's settings of one module each.
-void put_recomputed_parts(Settings& settings, Draft& draft) {
-  std::string modules;
-  for (const auto& [setting, names] :
-       {std::pair("recompute_activation_function", "mlp_act, moe_act"),
-        std::pair("recompute_norm", "layernorm"),
-        std::pair("recompute_mla_up_proj", "mla_up_proj")}) {
-    if (settings.is_set({setting})) modules += (modules.empty() ? "" : ", ") + std::string(names);
-  }
-  if (!modules.empty()) draft.recompute = "[" + modules + "]";
-}
-
-void put_recompute(Settings& settings, Draft& draft) {
-  const bool activations = settings.is_set({"recompute_activations"});
-  const bool whole = settings.is_set({"checkpoint_activations"});
-  const auto granularity =
-      settings.text({"recompute_granularity", "activations_checkpoint_granularity"})
-          .value_or(whole         ? "full"
-                    : activations ? "selective"
-                                  : "");
-  const auto modules = settings.text({"recompute_modules"});
-  if (granularity == "full") {
-    put_full_recompute(settings, draft);
-  } else if (granularity == "selective") {
-    std::string text = modules.value_or("core_attn");
-    std::ranges::replace_if(
-        text, [](char c) { return std::string_view("[],'\"").find(c) != std::string_view::npos; },
-        ' ');
-    std::istringstream words(text);
-    std::string names;
-    for (std::string word; words >> word;) names += (names.empty() ? "" : ", ") + word;
-    draft.recompute = "[" + names + "]";
-  } else if (granularity.empty()) {
-    put_recomputed_parts(settings, draft);
-  } else {
-    not_understood(draft, "recompute_granularity",
-                   fmt::format("recompute_granularity {}", granularity));
-  }
 }
 
 // Seconds are those of experts computed together, sorted and scaled by fused kernels.
@@ -408,7 +349,8 @@ void put_exchange(Settings& settings, Draft& draft) {
 
 void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string& cluster,
               Draft& draft) {
-  const bool buffers = settings.is_set({"ub_tp_comm_overlap"});  // NeMo's name
+  // NeMo's name, and MindSpeed's two.
+  const bool buffers = settings.is_set({"ub_tp_comm_overlap", "use_ascend_mc2", "use_ascend_coc"});
   for (const std::string_view key :
        {"tp_comm_overlap", "overlap_grad_reduce", "overlap_param_gather"}) {
     const bool on = settings.is_set({key.data()}) || (buffers && key == "tp_comm_overlap");
@@ -464,7 +406,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
     draft.missing.emplace_back("the cluster: --cluster NAME");
   }
   put_memory(settings, data, draft);
-  put_recompute(settings, draft);
+  put_recompute(settings, sizes, draft);
   if (draft.model.empty() && draft.model_name.empty()) draft.memory.clear();
   put_cost(settings, sizes, cluster, draft);
   take_fused_experts(settings, draft);

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <fmt/format.h>
 
+#include "sim/interop/frameworks/layer_specs.h"
+
 namespace pipesim {
 namespace {
 
@@ -119,44 +121,66 @@ void put_sizes(Settings& settings, std::initializer_list<Size> sizes, Draft& dra
   }
 }
 
-// Mamba-2 as Megatron-LM's mixer has it: twice the hidden size in heads.
+// Mamba-2 as Megatron-LM's mixer has it: twice the hidden size in heads, or MindSpeed's factor.
 void put_mamba(Settings& settings, long hidden, Draft& draft) {
   const long head = settings.number_or_usual("mamba_head_dim");
   const auto heads = settings.number({"mamba_num_heads"}, 1);
+  const long factor = settings.number({"mamba_expand"}, 1).value_or(2);
+  const long conv = settings.number({"mamba_d_conv"}, 1).value_or(4);
+  const long chunk = settings.number({"mamba_chunk_size"}, 1).value_or(128);
   put(draft.model, "linear_attention.kind", "mamba2");
-  put(draft.model, "linear_attention.num_heads", heads.value_or(std::max(1L, 2 * hidden / head)));
+  put(draft.model, "linear_attention.num_heads",
+      heads.value_or(std::max(1L, factor * hidden / head)));
   put_sizes(settings,
             {{"head_size", "mamba_head_dim"},
              {"key_heads", "mamba_num_groups"},
              {"key_head_size", "mamba_state_dim"}},
             draft);
-  put(draft.model, "linear_attention.conv_kernel", 4);
-  put(draft.model, "linear_attention.chunk_size", 128);
+  put(draft.model, "linear_attention.conv_kernel", conv);
+  put(draft.model, "linear_attention.chunk_size", chunk);
 }
 
 void put_gated_delta(Settings& settings, long layers, Draft& draft) {
   const auto variant = settings.text({"experimental_attention_variant"});
   const auto frequency = settings.text({"linear_attention_freq"});
-  if (!variant) return;
-  if (*variant != "gated_delta_net" && *variant != "gdn") {
+  const long interval = settings.number({"full_attention_interval"}).value_or(0);  // MindSpeed's
+  if (!variant && interval == 0) return;
+  if (variant && *variant != "gated_delta_net" && *variant != "gdn") {
     not_understood(draft, "experimental_attention_variant",
                    fmt::format("experimental_attention_variant {}", *variant));
     return;
   }
-  const std::string every = frequency.value_or("1");
+  const std::string every = interval > 0 ? fmt::format("{}", interval) : frequency.value_or("1");
   put_pattern("linear_attention_freq", every, letters_of(every, layers, 'R', 'G'), draft);
   put(draft.model, "linear_attention.kind", "gated_delta");
   put_sizes(settings,
             {{"num_heads", "linear_num_value_heads"},
              {"head_size", "linear_value_head_dim"},
              {"key_heads", "linear_num_key_heads"},
-             {"key_head_size", "linear_key_head_dim"},
-             {"conv_kernel", "linear_conv_kernel_dim"}},
+             {"key_head_size", "linear_key_head_dim"}},
             draft);
+  put(draft.model, "linear_attention.conv_kernel",
+      settings.number({"mamba_d_conv"}, 1)
+          .value_or(settings.number_or_usual("linear_conv_kernel_dim")));
+  if (const auto chunk = settings.number({"mamba_chunk_size"}, 1)) {
+    put(draft.model, "linear_attention.chunk_size", *chunk);
+  }
+  (void)settings.find({"mamba_expand"});  // its heads have sizes of their own
 }
 
 // (left, right), of which a causal model sees the left and the token itself.
 void put_window(Settings& settings, long layers, Draft& draft) {
+  // MindSpeed's, of every second layer from the first on.
+  if (const auto every_second = settings.number({"interleave_sliding_window"}, 1)) {
+    put(draft.model, "attention_window", *every_second);
+    put(draft.model, "layer_pattern", "\"WG\"");
+    return;
+  }
+  if (const auto all = settings.number({"sliding_window"}, 1)) {  // Pai-Megatron-Patch's
+    put(draft.model, "attention_window", *all);
+    put(draft.model, "layer_pattern", "W");
+    return;
+  }
   const auto window = settings.text({"window_size"});
   const auto skipped = settings.text({"window_attn_skip_freq"});
   const std::vector<long> sides = numbers_of(window.value_or(""));
@@ -293,9 +317,10 @@ void put_layer_kinds(Settings& settings, long layers, long hidden, const std::st
   if (hybrid.empty()) {
     put_window(settings, layers, draft);
     put_gated_delta(settings, layers, draft);
+    put_sparse_attention(settings, layers, draft);
     return;
   }
-  put(draft.model, "layer_pattern", "\"" + hybrid + "\"");
+  put(draft.model, "layer_pattern", "\"" + period_of(hybrid) + "\"");
   if (hybrid.find('M') != std::string::npos) put_mamba(settings, hidden, draft);
 }
 
@@ -312,7 +337,10 @@ void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes
   if (experts.value_or(1) <= 1) return;
   sizes.experts = true;
   put(draft.model, "moe.num_experts", *experts);
-  put(draft.model, "moe.router_topk", theirs ? *theirs : theirs_alone ? 1 : topk);
+  put(draft.model, "moe.router_topk",
+      theirs         ? *theirs
+      : theirs_alone ? 1
+                     : computing_experts(settings, *experts, topk, draft));
   put(draft.model, "moe.ffn_hidden_size", size);
   if (latent) put(draft.model, "moe.latent_size", *latent);
   put_shared_experts(settings, size, draft);

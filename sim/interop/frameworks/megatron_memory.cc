@@ -28,11 +28,24 @@ void put_on_host(Settings& settings, Draft& draft) {
   if (overlaps) put_flag(draft.memory, "overlap_cpu_optimizer_d2h_h2d", true);
 }
 
+// MindSpeed's states come to the device for the update, which is counted as the host's.
+void put_swapped(Draft& draft) {
+  put(draft.memory, "optimizer_offload_fraction", 1);
+  put_flag(draft.memory, "overlap_cpu_optimizer_d2h_h2d", true);
+  draft.notes.emplace_back(
+      "optimizer states on the host, updated there as Megatron-LM does, where swap_optimizer "
+      "brings them to the device: the step takes no longer than said");
+}
+
 }  // namespace
 
 // Without the precision-aware optimizer these precisions say nothing.
 void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
   const bool aware = settings.is_set({"use_precision_aware_optimizer"});
+  if (settings.is_set({"o2_optimizer"})) {  // MindSpeed's
+    put(draft.memory, "exp_avg_dtype", "bf16");
+    put(draft.memory, "exp_avg_sq_dtype", "bf16");
+  }
   bool whole_copy = true;
   for (const char* key :
        {"main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype", "main_grads_dtype"}) {
@@ -49,7 +62,9 @@ void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
   }
   const bool remainders = settings.flag({"store_param_remainders"}).value_or(true);
   const bool reused = settings.is_set({"reuse_fp32_param"}) && bf16_weights;  // MindSpeed's
-  if (settings.is_set({"optimizer_cpu_offload"})) {
+  if (settings.is_set({"swap_optimizer"})) {
+    put_swapped(draft);
+  } else if (settings.is_set({"optimizer_cpu_offload"})) {
     put_on_host(settings, draft);
   } else if (reused) {
     put_flag(draft.memory, "store_param_remainders", true);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "sim/interop/frameworks/layer_specs.h"
 #include "sim/interop/frameworks/megatron_layers.h"
 
 namespace pipesim {
@@ -66,6 +67,17 @@ long ffn_size(Settings& settings, long hidden, bool gated) {
   return gated ? hidden * 4 * 2 / 3 / 64 * 64 : 4 * hidden;
 }
 
+// Pai-Megatron-Patch leaves them out of MLP and attention's output apart.
+void put_biases(Settings& settings, Section& model) {
+  const bool none = settings.is_set({"disable_bias_linear"}) ||
+                    !settings.flag({"add_bias_linear", "bias"}).value_or(true);
+  const bool no_mlp = settings.is_set({"disable_bias_linear_fc"});
+  const bool no_output = settings.is_set({"disable_bias_attn_fc"});
+  put_flag(model, "add_bias_linear", !none && !no_mlp);
+  if (none || !no_mlp) return;
+  put_flag(model, no_output ? "add_qkv_bias" : "add_attention_bias", true);
+}
+
 void put_norms(Settings& settings, Draft& draft) {
   const std::string norm = small_letters(settings.text({"normalization"}).value_or("LayerNorm"));
   const bool rms = norm.find("rms") != std::string::npos;
@@ -77,7 +89,8 @@ void put_norms(Settings& settings, Draft& draft) {
 }
 
 void put_positions(Settings& settings, MegatronSizes& sizes, Draft& draft) {
-  const bool rotary = settings.is_set({"use_rotary_position_embeddings"});
+  const bool rotary = settings.is_set(
+      {"use_rotary_position_embeddings", "use_llama2_rotary_position_embeddings", "use_glm_rope"});
   const bool none = settings.is_set({"no_position_embedding"});
   const std::string type = small_letters(settings.text({"position_embedding_type"})
                                              .value_or(rotary ? "rope"
@@ -132,8 +145,10 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
     const auto value = settings.number({name}, 1);
     return !value && settings.asks(name) ? std::optional(1L) : value;
   };
-  const std::string pattern = hybrid_pattern(settings, sizes, draft);
+  std::string pattern = hybrid_pattern(settings, sizes, draft);
+  const LayerSpec spec = layer_spec(settings, draft);
   auto layers = size("num_layers");
+  if (pattern.empty() && layers) pattern = spec_pattern(spec, *layers, sizes);
   if (!pattern.empty()) layers = static_cast<long>(pattern.size());
   const auto hidden = size("hidden_size");
   const auto heads = size("num_attention_heads");
@@ -152,15 +167,14 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   put(draft.model, "ffn_hidden_size", ffn);
   if (gated) put_flag(draft.model, "gated_linear_unit", true);
   put_attention(settings, *heads, draft);
+  if (spec.output_gate) put_flag(draft.model, "attention_output_gate", true);
   put_vocabulary(settings, sizes, draft);
   put_norms(settings, draft);
   put_positions(settings, sizes, draft);
   const bool untied = settings.is_set({"untie_embeddings_and_output_weights"}) ||
                       !settings.flag({"share_embeddings_and_output_weights"}).value_or(true);
   put_flag(draft.model, "untie_embeddings_and_output_weights", untied);
-  const bool bias = !settings.is_set({"disable_bias_linear"}) &&
-                    settings.flag({"add_bias_linear", "bias"}).value_or(true);
-  put_flag(draft.model, "add_bias_linear", bias);
+  put_biases(settings, draft.model);
   if (const auto modules = settings.number({"mtp_num_layers"}); modules > 0) {
     put(draft.model, "mtp_num_layers", *modules);
   }

@@ -63,7 +63,9 @@ long chunks_of(Settings& settings, const MegatronSizes& sizes) {
     return std::max(1L, all / sizes.pipeline);
   }
   if (stages) return *stages;
-  return layers && sizes.layers > 0 ? std::max(1L, sizes.layers / sizes.pipeline / *layers) : 1;
+  return layers && sizes.layers > 0
+             ? std::max(1L, sizes.layers / sizes.parts / sizes.pipeline / *layers)
+             : 1;
 }
 
 std::string zero_bubble(Settings& settings, const MegatronSizes& sizes) {
@@ -109,8 +111,11 @@ std::string interleaved(Settings& settings, const MegatronSizes& sizes) {
                                          1)) {
     text += fmt::format(", microbatch_group_size_per_vp_stage: {}", *group);
   }
-  for (const char* key : {"overlap_moe_expert_parallel_comm", "delay_wgrad_compute",
-                          "ep_overlap_early_attn_memory_release"}) {
+  // MindSpeed's name, and Megatron-LM's.
+  if (settings.is_set({"moe_fb_overlap", "overlap_moe_expert_parallel_comm"})) {
+    text += ", overlap_moe_expert_parallel_comm: true";
+  }
+  for (const char* key : {"delay_wgrad_compute", "ep_overlap_early_attn_memory_release"}) {
     if (settings.is_set({key})) text += fmt::format(", {}: true", key);
   }
   return text + "}";

@@ -73,7 +73,9 @@ class ShellRun : public ShellWords {
     state_.variables["0"] = {{{last_part_of(texts_.back().file), {&texts_.back(), 1, 1}}}};
   }
   void add_list(const std::string& name, const ShellVariable& variable) {
-    if (variable.items.empty() || !variable.items[0].text.starts_with("--")) return;
+    const std::string first = variable.items.empty() ? "" : variable.items[0].text;
+    const size_t begin = first.find_first_not_of(" \t\n");
+    if (begin == std::string::npos || first.compare(begin, 2, "--") != 0) return;
     ShellCommand list;
     for (const ShellItem& item : variable.items) {
       std::istringstream words(item.text);

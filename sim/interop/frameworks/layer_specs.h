@@ -1,0 +1,34 @@
+// Models that a script names by the specification of their layers (--spec), beside settings of
+// sizes that are Megatron-LM's.
+#pragma once
+
+#include <string>
+
+#include "sim/interop/frameworks/draft.h"
+#include "sim/interop/frameworks/megatron_sizes.h"
+
+namespace pipesim {
+
+// A specification, beside the settings.
+struct LayerSpec {
+  bool known = true;
+  bool output_gate = false;  // attention's output is weighed (Qwen3-Next)
+  bool mamba = false;        // all layers are Mamba's
+  // Two layers around experts that work beside the second (LongCat-Flash).
+  bool shortcut_experts = false;
+};
+
+// The one that the settings name; stops at one that is not known.
+LayerSpec layer_spec(Settings& settings, Draft& draft);
+
+// The letters of layers that the specification alone says; empty: the settings say them.
+std::string spec_pattern(const LayerSpec& spec, long layers, MegatronSizes& sizes);
+
+// Experts that compute a token where some of those it is sent to do nothing: their mean under
+// balanced routing. Stops where it is no whole number.
+long computing_experts(Settings& settings, long experts, long topk, Draft& draft);
+
+// Sparse attention as MindSpeed names it (DeepSeek-V3.2, GLM-5).
+void put_sparse_attention(Settings& settings, long layers, Draft& draft);
+
+}  // namespace pipesim

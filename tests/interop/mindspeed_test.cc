@@ -1,0 +1,134 @@
+// Settings of MindSpeed and MindSpeed-LLM, which stand beside Megatron-LM's.
+#include <gtest/gtest.h>
+
+#include "models/layer_parameters.h"
+#include "sim/interop/frameworks/draft.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim::mindspeed_test {
+namespace {
+
+const std::string kRun =
+    "run train.py --world-size 8 --vocab-size 32000 --make-vocab-size-divisible-by 1 --seq-length "
+    "2048 --micro-batch-size 1 --global-batch-size 16 --hidden-dropout 0 --attention-dropout 0 "
+    "--position-embedding-type rope --normalization RMSNorm --disable-bias-linear --swiglu "
+    "--ffn-hidden-size 512 --bf16 --num-layers 8 --hidden-size 1024 --num-attention-heads 8 ";
+const std::string kSpec = "--spec mindspeed_llm.tasks.models.spec.";
+
+Draft drafted(const std::string& flags) {
+  return megatron_draft(read_arguments("run.sh", kRun + flags), "dgx-h100");
+}
+
+Scenario read(const std::string& flags) {
+  const Draft draft = drafted(flags);
+  EXPECT_TRUE(draft.missing.empty() && draft.stops.empty()) << summary_of(draft);
+  return read_scenario(YamlSource("imported.yaml", scenario_of(draft)));
+}
+
+Transformer model_of(const std::string& flags) { return read(flags).modelled->model; }
+
+std::string stop_of(const std::string& flags) {
+  const Draft draft = drafted(flags);
+  return draft.stops.empty() ? "" : draft.stops[0].first;
+}
+
+TEST(MindSpeed, KeepsOptimizerStatesOnTheHost) {
+  const OptimizerState state =
+      read("--use-distributed-optimizer --swap-optimizer --swap-optimizer-times 4")
+          .modelled->state.optimizer;
+  EXPECT_TRUE(state.overlaps_host);
+  EXPECT_EQ(state.device_bytes(), 0);
+  const ParameterState halves = read("--o2-optimizer --o2-gradient").modelled->state;
+  EXPECT_EQ(halves.optimizer.bytes(), 8);
+  EXPECT_FALSE(halves.gradients_in_fp32);
+}
+
+TEST(MindSpeed, NamesItsLayersBySpecification) {
+  EXPECT_FALSE(model_of(kSpec + "qwen3_spec layer_spec").output_gate);
+  EXPECT_EQ(stop_of(kSpec + "qwen9_spec layer_spec"), "spec");
+  EXPECT_EQ(stop_of("--spec megatron.core.models.gpt.gpt_layer_specs gpt_spec"), "");
+  const std::string primus = "--spec \"['primus.hybrid_mamba_mla_layer_specs', '";
+  EXPECT_EQ(stop_of(primus + "hybrid_stack_spec']\""), "");
+  EXPECT_EQ(stop_of(primus + "kda_hybrid_stack_spec']\""), "spec");
+  const Transformer linear = model_of(kSpec +
+                                      "qwen3_next_spec layer_spec --full-attention-interval 4 "
+                                      "--mamba-d-conv 3 --mamba-expand 1 --mamba-chunk-size 32");
+  EXPECT_TRUE(linear.output_gate);
+  EXPECT_EQ(linear.layer_pattern, "RRRG");
+  EXPECT_EQ(linear.linear->conv_kernel, 3);
+  EXPECT_EQ(linear.linear->chunk_size, 32);
+  const Transformer mamba = model_of(kSpec + "mamba_spec layer_spec --mamba-expand 1");
+  EXPECT_EQ(mamba.layer_pattern, "M");
+  EXPECT_EQ(mamba.linear->num_heads, 16);  // 1 x 1024 / 64
+}
+
+// A layer of LongCat-Flash is two of attention and MLP, and experts beside the second.
+TEST(MindSpeed, PartsLayersWithExpertsInAShortcut) {
+  const std::string longcat = kSpec +
+                              "longcat_spec layer_spec --pipeline-model-parallel-size 2 "
+                              "--num-experts 8 --moe-ffn-hidden-size 256 --moe-router-topk 3 "
+                              "--recompute-granularity full --recompute-method block "
+                              "--recompute-num-layers 2 --num-zero-experts ";
+  const Scenario scenario = read(longcat + "4");
+  const Transformer& model = scenario.modelled->model;
+  EXPECT_EQ(model.num_layers, 40);
+  EXPECT_EQ(model.layer_pattern, "*-*-E");
+  EXPECT_EQ(model.experts->experts_per_token, 2);  // of 3, of which a third does nothing
+  EXPECT_EQ(scenario.schedules[0].recompute->layers.first, 10);
+  EXPECT_EQ(stop_of(longcat + "5"), "num_zero_experts");
+}
+
+TEST(MindSpeed, AttendsToTheTokensThatAnIndexerFinds) {
+  const std::string latent =
+      "--multi-latent-attention --kv-lora-rank 512 --q-lora-rank 512 --enable-mla-absorb "
+      "--enable-dsa-indexer --index-topk 512 --index-n-heads 32 ";
+  const Transformer model =
+      model_of(latent + "--use-sparse-flash-attn --index-topk-freq 4 --index-skip-topk-offset 3");
+  EXPECT_EQ(model.layer_pattern, "SSSTTTST");
+  EXPECT_EQ(model.sparse->num_heads, 32);
+  EXPECT_EQ(model.sparse->head_size, 128);
+  EXPECT_EQ(model.sparse->topk, 512);
+  EXPECT_EQ(model_of(latent + "--use-sparse-flash-attn").layer_pattern, "S");
+  EXPECT_EQ(stop_of(latent), "enable_dsa_indexer");
+}
+
+TEST(MindSpeed, SeesAWindowInEverySecondLayer) {
+  const Transformer model = model_of("--interleave-sliding-window 512");
+  EXPECT_EQ(model.layer_pattern, "WG");
+  EXPECT_EQ(model.attention_window, 512);
+  EXPECT_EQ(model_of("--sliding-window 512").layer_pattern, "W");
+}
+
+TEST(MindSpeed, CountsRecomputedLayersOfARank) {
+  const std::string stages =
+      "--pipeline-model-parallel-size 2 --recompute-granularity full --recompute-method block "
+      "--enable-recompute-layers-per-pp-rank --num-layers-per-virtual-pipeline-stage ";
+  const auto recomputed = [](const std::string& flags) {
+    return *read(flags).schedules[0].recompute;
+  };
+  EXPECT_EQ(recomputed(stages + "2 --recompute-num-layers 2").layers.first, 1);
+  EXPECT_EQ(recomputed(stages + "1 --recompute-num-layers 3").chunks, 3);
+  EXPECT_EQ(stop_of(stages + "2 --recompute-num-layers 1"), "enable_recompute_layers_per_pp_rank");
+  EXPECT_EQ(recomputed("--swap-attention --recompute-num-layers 3").layers.first, 3);
+  const std::string part =
+      "--recompute-granularity full --recompute-method block --recompute-activation-function "
+      "--recompute-num-layers ";
+  EXPECT_EQ(stop_of("--recompute-norm --recompute-norm-num-layers 8"), "");
+  EXPECT_EQ(stop_of("--recompute-norm --recompute-norm-num-layers 4"), "recompute_norm_num_layers");
+  EXPECT_EQ(stop_of(part + "8"), "");
+  EXPECT_EQ(stop_of(part + "4"), "recompute_activation_function");
+}
+
+TEST(MindSpeed, OverlapsMessages) {
+  EXPECT_NE(scenario_of(drafted("--tensor-model-parallel-size 2 --use-ascend-mc2"))
+                .find("tp_comm_overlap: true"),
+            std::string::npos);
+  const std::string both =
+      "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2 --num-experts 8 "
+      "--expert-model-parallel-size 2 --moe-fb-overlap";
+  EXPECT_NE(drafted(both).schedule.find("overlap_moe_expert_parallel_comm: true"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim::mindspeed_test
