@@ -127,6 +127,20 @@ TEST(TrainingRuns, OfMixturesHaveTheirDispatcherAndModules) {
   EXPECT_NE(run.scenario.find("recompute: layernorm+moe_act"), std::string::npos);
 }
 
+TEST(TrainingRuns, RecomputeWholeLayersBetweenOthersAsTheirWordsSay) {
+  const auto recompute = [](const std::string& words) {
+    const std::string scenario =
+        only(std::string(kRow) + ", step_s: 4, recompute: " + words).scenario;
+    const size_t at = scenario.find("recompute: ");
+    return at == std::string::npos ? "" : scenario.substr(at, scenario.find('\n', at) - at);
+  };
+  EXPECT_EQ(recompute("selective (every other layer)"), "recompute: {granularity: full, every: 2}");
+  EXPECT_EQ(recompute("every 3rd layer"), "recompute: {granularity: full, every: 3}");
+  EXPECT_EQ(recompute("selective (per op)"), "recompute: pointwise");
+  EXPECT_EQ(recompute("selective blocks"), "recompute: core_attn");
+  EXPECT_EQ(recompute("none"), "");
+}
+
 TEST(TrainingRuns, AreWrittenAsTheContractHasThem) {
   const TrainingRuns all =
       compare("dgxc:\n- {id: a, " + std::string(kRow) +

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <string_view>
 
 #include "sim/core/error.h"
 #include "validate/papers/paper_data.h"
@@ -60,12 +62,25 @@ constexpr std::array<ModuleWord, 12> kModuleWords{{{"mla_up_proj", "mla_up_proj"
                                                    {"mlp", "mlp"},
                                                    {"act", "moe_act"}}};
 
+// The layers or operations between others that torchtitan computes again: "every other layer",
+// "every 3rd layer"; "per op" keeps what matmuls and attention give. Empty where a row says nothing
+// of it.
+std::string recompute_between(const std::string& stated) {
+  constexpr std::string_view kEvery = "every ";
+  const size_t at = stated.find(kEvery);
+  if (at == std::string::npos) return has(stated, "per op") ? "pointwise" : "";
+  const std::string nth = stated.substr(at + kEvery.size());
+  const int every = nth.starts_with("other") ? 2 : std::atoi(nth.c_str());
+  return every > 0 ? fmt::format("{{granularity: full, every: {}}}", every) : "";
+}
+
 // The scenario's `recompute`; empty where nothing says it. In a mixture of experts, "norm, act" are
 // the norms and the experts' activations.
 std::string recompute_of(const Row& row, const Settings& settings) {
   std::string stated = small(row.text("recompute") + " " + row.text("variant"));
   // Kwai's Table 8 says so of its baseline.
   if (has(stated, "full") || has(row.text("variant"), "Megatron-LM of")) return "full";
+  if (const std::string between = recompute_between(stated); !between.empty()) return between;
   stated = stated.substr(0, stated.find('('));  // flags repeat the words
   if (const std::string note = row.text("note"); small(note).starts_with("recompute ")) {
     stated += small(note.substr(0, note.find(';')));
