@@ -39,6 +39,23 @@ long most_alive(const std::vector<Lifespan>& chunks, const Entries& entries) {
   return most;
 }
 
+// Slots in which each device works. A block takes those of the longer of its passes, and of its two
+// microbatches the forward's counts them less.
+std::vector<long> add_work(const Slotted& slotted, size_t middle, BlockFigures& figures) {
+  std::vector<long> work(figures.devices.size());
+  for (size_t d = 0; d < work.size(); ++d) {
+    for (const SlottedStep& step : steps_of(slotted, static_cast<int>(d))) {
+      const SlottedPasses& passes = slotted.passes[step.pass.passes];
+      const int length = passes.length;
+      const int beside = step.beside ? slotted.passes[step.beside->passes].length : 0;
+      work[d] += std::max(length, beside);
+      if (step.pass.unit != std::min(middle, passes.slots.size() - 1)) continue;
+      figures.devices[d].busy -= std::min(length, beside);
+    }
+  }
+  return work;
+}
+
 }  // namespace
 
 int BlockFigures::most_in_flight() const {
@@ -60,9 +77,11 @@ BlockFigures figures_of(const Description& description, const Problem& problem) 
   std::vector<std::vector<Lifespan>> lifespans(figures.devices.size());
   std::vector<Lifespan> of_stage(static_cast<size_t>(place.virtual_stages()));
   std::vector<Lifespan> spans(figures.devices.size(), {1L << 40, 0});
-  std::vector<long> work(figures.devices.size());
+  const std::vector<long> work = add_work(slotted, static_cast<size_t>(middle), figures);
+  const auto ends = ends_of(slotted);
   std::vector<long> forwards(figures.devices.size());
-  for (const SlottedPasses& passes : slotted.passes) {
+  for (size_t i = 0; i < slotted.passes.size(); ++i) {
+    const SlottedPasses& passes = slotted.passes[i];
     const auto device = static_cast<size_t>(place.device(passes.vs));
     const auto unit =
         static_cast<size_t>(std::min<long>(middle, static_cast<long>(passes.slots.size()) - 1));
@@ -73,13 +92,11 @@ BlockFigures figures_of(const Description& description, const Problem& problem) 
       forwards[device] += static_cast<long>(passes.slots.size());
     }
     if (passes.kind == PassKind::kW || passes.kind == PassKind::kBW) {
-      lifespan.end = passes.end(unit) - entered;
+      lifespan.end = ends[i][unit] - entered;
     }
     figures.devices[device].busy += passes.length;
-    work[device] += passes.length * static_cast<long>(passes.slots.size());
-    const auto [first, last] = std::ranges::minmax(passes.slots);
-    spans[device].begin = std::min<long>(spans[device].begin, first);
-    spans[device].end = std::max<long>(spans[device].end, last + passes.length);
+    spans[device].begin = std::min<long>(spans[device].begin, std::ranges::min(passes.slots));
+    spans[device].end = std::max<long>(spans[device].end, std::ranges::max(ends[i]));
   }
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const Lifespan& lifespan = of_stage[static_cast<size_t>(vs)];

@@ -9,6 +9,7 @@
 #include "sim/core/grid.h"
 #include "sim/execution/walk.h"
 #include "sim/execution/with_recompute.h"
+#include "sim/planning/pairs.h"
 
 namespace pipesim {
 namespace {
@@ -120,7 +121,10 @@ class Instance {
         splits_(problem.shape.splits),
         values_(values_of(description, problem)),
         line_of_(place_.virtual_stages(), kPassKinds, -1),
-        made_{problem.shape, problem.placement, {}} {
+        made_{.shape = problem.shape,
+              .placement = problem.placement,
+              .passes = {},
+              .beside_forward = description.beside_forward} {
     period_ = description.period->value(values_);
     if (period_ < 1 || period_ > kMostSlots) {
       fail(description.period->where(),
@@ -286,13 +290,13 @@ class Instance {
                        problem_.shape.devices, problem_.shape.microbatches));
     }
     if (const auto clash = find_early_pass(made_)) {
-      const SlottedPasses& first = made_.passes[clash->first.passes];
       const SlottedPasses& second = made_.passes[clash->second.passes];
       fail(line(clash->second).at->where(),
            fmt::format("{} begins in slot {}, but waits for {} of line {}, which ends with slot {} "
                        "(p = {}, m = {})",
                        text(clash->second), second.slots[clash->second.unit], text(clash->first),
-                       line(clash->first).where.line, first.end(clash->first.unit) - 1,
+                       line(clash->first).where.line,
+                       ends_of(made_)[clash->first.passes][clash->first.unit] - 1,
                        problem_.shape.devices, problem_.shape.microbatches));
     }
   }
@@ -305,9 +309,10 @@ class Instance {
     if (!fills && !description_.tightened.any()) return;
     const Location& where = fills ? filler->where : description_.where;
     const char* what = fills ? "W in free slots" : "tightened ramps";
-    if (splits_ > 1 || place_.directions() > 1 || is_sharded(problem_.vocabulary)) {
-      fail(where, fmt::format("{} are for one copy of the model, no sequence splits and no shared "
-                              "vocabulary",
+    if (splits_ > 1 || place_.directions() > 1 || is_sharded(problem_.vocabulary) ||
+        !made_.beside_forward.empty()) {
+      fail(where, fmt::format("{} are for one copy of the model, no sequence splits, no shared "
+                              "vocabulary and no pairs",
                               what));
     }
     int width = 0;
@@ -402,7 +407,8 @@ int kept_versions(const DescribedVersions& versions, int devices, int device) {
 
 // A backward, and W, read the weights that the forward read. Where devices step after every
 // microbatch, steps between them count versions.
-void check_versions(const DescribedVersions& versions, const Program& program) {
+void check_versions(const DescribedVersions& versions, const Program& with_pairs) {
+  const Program program = without_pairs(with_pairs);
   const int devices = program.shape().devices;
   std::vector<int> steps_at_forward(static_cast<size_t>(program.shape().units()));
   for (int device = 0; device < devices; ++device) {
@@ -471,11 +477,10 @@ std::vector<OptionSpec> options_of(const Description& description) {
 }
 
 bool has_passes(const Description& description, PassKind kind) {
-  const auto is_of_kind = [kind](const auto& pass) { return pass.kind == kind; };
-  if (!description.rules) return std::ranges::any_of(description.block, is_of_kind);
-  return std::ranges::any_of(description.rules->phases, [&](const RulePhase& phase) {
-    return std::ranges::any_of(phase.passes, is_of_kind);
-  });
+  if (description.rules) return description.rules->has(kind);
+  if (kind == PassKind::kFB) return !description.beside_forward.empty();
+  return std::ranges::any_of(description.block,
+                             [kind](const DescribedPasses& passes) { return passes.kind == kind; });
 }
 
 }  // namespace
@@ -567,6 +572,9 @@ std::shared_ptr<const DescribedSchedule> as_schedule(Description description) {
   schedule.whole_backward = !has_passes(*shared, PassKind::kB);
   schedule.describes_recompute = has_passes(*shared, PassKind::kR);
   schedule.describes_copies = !shared->copies.empty();
+  if (has_passes(*shared, PassKind::kFB)) {
+    schedule.blocks = [](const ScheduleOptions&) { return std::optional(BlockRun{}); };
+  }
   schedule.file = shared->file;
   schedule.no_flags = "it is described in a file of yours";
   const char* follows = shared->rules ? "it follows from the rules" : "it follows from the block";

@@ -78,6 +78,8 @@ struct Description {
   std::optional<Expression> period = {};
   std::optional<DescribedGroup> group = {};
   std::vector<DescribedPasses> block;
+  // BW, B or W that are an overlapped block with the F that begins in their slot.
+  std::vector<PassKind> beside_forward = {};
   TightenedParts tightened = {};
   std::vector<DescribedCopies> copies = {};
   std::optional<DescribedVersions> versions = {};

@@ -14,9 +14,11 @@ namespace {
 // A device that follows the rules.
 class RuledDevice {
  public:
+  // `pairs`: of the devices before, and then of this one.
   RuledDevice(const DeviceRules& rules, std::vector<long> values, const Problem& problem,
-              int device)
-      : rules_(rules),
+              int device, std::vector<OverlappedPair>& pairs)
+      : pairs_(pairs),
+        rules_(rules),
         values_(std::move(values)),
         problem_(problem),
         place_(problem.placement),
@@ -47,8 +49,12 @@ class RuledDevice {
     RuleFigures figures{rounds_, 0};
     int held = 0;
     for (const Pass& pass : list_) {
-      if (pass.kind == PassKind::kF) figures.in_flight = std::max(figures.in_flight, ++held);
-      if (pass.kind == PassKind::kBW || pass.kind == PassKind::kW) --held;
+      const bool block = pass.kind == PassKind::kFB;
+      const PassKind last = block ? pairs_[pass.microbatch].backward.kind : pass.kind;
+      if (block || pass.kind == PassKind::kF) {
+        figures.in_flight = std::max(figures.in_flight, ++held);
+      }
+      if (last == PassKind::kBW || last == PassKind::kW) --held;
     }
     return figures;
   }
@@ -79,18 +85,31 @@ class RuledDevice {
   bool run_round(const RulePhase& phase) {
     before_ = now_;
     const size_t passes = list_.size();
+    const size_t pairs = pairs_.size();
     const size_t owed = owed_.size();
     paid_.clear();
-    for (const RulePass& pass : phase.passes) {
-      if (is_vocabulary(pass.kind) && !is_sharded(problem_.vocabulary)) continue;
-      if (run_pass(pass)) continue;
+    for (const RuleStep& step : phase.steps) {
+      if (is_vocabulary(step.pass.kind) && !is_sharded(problem_.vocabulary)) continue;
+      if (run_step(step)) continue;
       std::swap(now_, before_);
       for (const size_t each : paid_) owed_[each].paid = false;
       list_.resize(passes);
+      pairs_.resize(pairs);
       owed_.resize(owed);
       return false;
     }
     return list_.size() > passes;
+  }
+
+  // A block chooses its backward first, so that its F is not its own.
+  bool run_step(const RuleStep& step) {
+    if (!step.beside) return run_pass(step.pass);
+    if (!run_pass(*step.beside) || !run_pass(step.pass)) return false;
+    const Pass forward = list_.back();
+    list_.pop_back();
+    pairs_.push_back({forward, list_.back()});
+    list_.back() = make_pass(PassKind::kFB, static_cast<int>(pairs_.size()) - 1);
+    return true;
   }
 
   bool run_pass(const RulePass& pass) {
@@ -210,6 +229,7 @@ class RuledDevice {
     }
   }
 
+  std::vector<OverlappedPair>& pairs_;
   const DeviceRules& rules_;
   std::vector<long> values_;  // of sizes, parameters, d and i
   const Problem& problem_;
@@ -225,11 +245,17 @@ class RuledDevice {
 
 }  // namespace
 
+bool DeviceRules::has(PassKind kind) const {
+  const auto runs = [kind](const RuleStep& step) {
+    if (!step.beside) return step.pass.kind == kind;
+    return kind == PassKind::kFB || step.pass.kind == kind || step.beside->kind == kind;
+  };
+  return std::ranges::any_of(
+      phases, [&](const RulePhase& phase) { return std::ranges::any_of(phase.steps, runs); });
+}
+
 bool DeviceRules::shares_vocabulary() const {
-  return std::ranges::any_of(phases, [](const RulePhase& phase) {
-    return std::ranges::any_of(phase.passes,
-                               [](const RulePass& pass) { return is_vocabulary(pass.kind); });
-  });
+  return has(PassKind::kS) || has(PassKind::kT) || has(PassKind::kIF) || has(PassKind::kIB);
 }
 
 std::vector<std::string> rule_names() { return {"d", "i"}; }
@@ -237,27 +263,29 @@ std::vector<std::string> rule_names() { return {"d", "i"}; }
 Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
                       const Problem& problem) {
   PassLists lists;
+  std::vector<OverlappedPair> pairs;
   for (int device = 0; device < problem.shape.devices; ++device) {
-    RuledDevice of(rules, values, problem, device);
+    RuledDevice of(rules, values, problem, device, pairs);
     of.run();
     lists.push_back(std::move(of.passes()));
   }
   const auto fault =
-      Program::find_fault(problem.shape, problem.placement, lists, {}, problem.vocabulary);
+      Program::find_fault(problem.shape, problem.placement, lists, pairs, problem.vocabulary);
   if (fault) {
     throw InputError(rules.where,
                      fmt::format("device {}: {} (p = {}, m = {})", fault->device, fault->message,
                                  problem.shape.devices, problem.shape.microbatches));
   }
-  return {problem.shape,      problem.placement, std::move(lists), {},
-          WrapAround::kEvery, problem.vocabulary};
+  return {problem.shape,    problem.placement,  std::move(lists),
+          std::move(pairs), WrapAround::kEvery, problem.vocabulary};
 }
 
 std::vector<RuleFigures> figures_of_rules(const DeviceRules& rules, const std::vector<long>& values,
                                           const Problem& problem) {
   std::vector<RuleFigures> figures;
+  std::vector<OverlappedPair> pairs;
   for (int device = 0; device < problem.shape.devices; ++device) {
-    RuledDevice of(rules, values, problem, device);
+    RuledDevice of(rules, values, problem, device, pairs);
     of.run();
     figures.push_back(of.figures());
   }

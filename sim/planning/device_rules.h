@@ -23,9 +23,16 @@ struct RulePass {
   Location where = {};
 };
 
-// Whole rounds of these passes, while each has something to run, and `rounds` of them at most.
+// A pass, or an F beside a backward that runs with it as one overlapped block. That backward is of
+// a unit whose F ran before the block.
+struct RuleStep {
+  RulePass pass;
+  std::optional<RulePass> beside = {};
+};
+
+// Whole rounds of these steps, while each has something to run, and `rounds` of them at most.
 struct RulePhase {
-  std::vector<RulePass> passes;
+  std::vector<RuleStep> steps;
   std::optional<Expression> rounds = {};  // by sizes, parameters and d
 };
 
@@ -37,6 +44,8 @@ struct DeviceRules {
   std::optional<Expression> backward_order = {};
   Location where = {};
 
+  // True where some step runs a pass of the kind; of kFB, where some step is a block.
+  [[nodiscard]] bool has(PassKind kind) const;
   [[nodiscard]] bool shares_vocabulary() const;
 };
 

@@ -70,6 +70,31 @@ Pass pass_of(const Slotted& slotted, const SlotClash::Of& of) {
   return make_pass(passes.kind, first + static_cast<int>(of.unit), place.chunk(passes.vs));
 }
 
+bool are_a_block(const Slotted& slotted, const SlotClash::Of& forward,
+                 const SlotClash::Of& backward) {
+  const SlottedPasses& one = slotted.passes[forward.passes];
+  const SlottedPasses& other = slotted.passes[backward.passes];
+  const auto& kinds = slotted.beside_forward;
+  return one.kind == PassKind::kF && std::ranges::find(kinds, other.kind) != kinds.end() &&
+         one.slots[forward.unit] == other.slots[backward.unit] &&
+         pass_of(slotted, forward).microbatch != pass_of(slotted, backward).microbatch;
+}
+
+Program in_slot_order(const Slotted& slotted) {
+  PassLists lists(slotted.shape.devices);
+  std::vector<OverlappedPair> pairs;
+  for (int device = 0; device < slotted.shape.devices; ++device) {
+    for (const SlottedStep& step : steps_of(slotted, device)) {
+      lists[device].push_back(step.beside ? make_pass(PassKind::kFB, static_cast<int>(pairs.size()))
+                                          : pass_of(slotted, step.pass));
+      if (!step.beside) continue;
+      pairs.push_back({pass_of(slotted, step.pass), pass_of(slotted, *step.beside)});
+    }
+  }
+  return {slotted.shape,    slotted.placement,  std::move(lists),
+          std::move(pairs), WrapAround::kEvery, slotted.vocabulary};
+}
+
 enum : int { kFree = -1, kRest = -2 };  // of a slot: nothing, or a pass that began before
 constexpr int kCounted = -1;
 
@@ -449,7 +474,8 @@ bool has_weights_without_slots(const Slotted& slotted) {
 }
 
 // Splits of a microbatch follow each other, those of backwards the last one first.
-std::optional<SlotClash> find_early_split(const Slotted& slotted, size_t passes) {
+std::optional<SlotClash> find_early_split(const Slotted& slotted, size_t passes,
+                                          const std::vector<int>& ends) {
   const SlottedPasses& by = slotted.passes[passes];
   const auto splits = static_cast<size_t>(slotted.shape.splits);
   const bool back = is_backward(by.kind);
@@ -458,21 +484,55 @@ std::optional<SlotClash> find_early_split(const Slotted& slotted, size_t passes)
     if (unit % splits == 0) continue;
     const SlotClash::Of first{passes, back ? unit : unit - 1};
     const SlotClash::Of second{passes, back ? unit - 1 : unit};
-    if (by.slots[second.unit] < by.end(first.unit)) return SlotClash{first, second};
+    if (by.slots[second.unit] < ends[first.unit]) return SlotClash{first, second};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<SlotClash> find_shared_slot(const Slotted& slotted) {
+std::vector<SlottedStep> steps_of(const Slotted& slotted, int device) {
+  std::vector<SlottedStep> steps;
+  for (const SlotClash::Of& of : sorted(slotted, device)) {
+    const bool open = !steps.empty() && !steps.back().beside;
+    if (open && are_a_block(slotted, steps.back().pass, of)) {
+      steps.back().beside = of;
+    } else if (open && are_a_block(slotted, of, steps.back().pass)) {
+      steps.back() = {of, steps.back().pass};
+    } else {
+      steps.push_back({of});
+    }
+  }
+  return steps;
+}
+
+std::vector<std::vector<int>> ends_of(const Slotted& slotted) {
+  std::vector<std::vector<int>> ends;
+  for (const SlottedPasses& of : slotted.passes) {
+    auto& own = ends.emplace_back(of.slots);
+    for (int& end : own) end += of.length;
+  }
+  if (slotted.beside_forward.empty()) return ends;
   for (int device = 0; device < slotted.shape.devices; ++device) {
-    const auto all = sorted(slotted, device);
-    for (size_t i = 1; i < all.size(); ++i) {
-      const SlottedPasses& before = slotted.passes[all[i - 1].passes];
-      const SlottedPasses& after = slotted.passes[all[i].passes];
-      if (before.end(all[i - 1].unit) > after.slots[all[i].unit]) {
-        return SlotClash{all[i - 1], all[i]};
+    for (const SlottedStep& step : steps_of(slotted, device)) {
+      if (!step.beside) continue;
+      int& forward = ends[step.pass.passes][step.pass.unit];
+      int& backward = ends[step.beside->passes][step.beside->unit];
+      forward = backward = std::max(forward, backward);
+    }
+  }
+  return ends;
+}
+
+std::optional<SlotClash> find_shared_slot(const Slotted& slotted) {
+  const auto ends = ends_of(slotted);
+  for (int device = 0; device < slotted.shape.devices; ++device) {
+    const auto steps = steps_of(slotted, device);
+    for (size_t i = 1; i < steps.size(); ++i) {
+      const SlotClash::Of& before = steps[i - 1].pass;
+      const SlotClash::Of& after = steps[i].pass;
+      if (ends[before.passes][before.unit] > slotted.passes[after.passes].slots[after.unit]) {
+        return SlotClash{before, after};
       }
     }
   }
@@ -481,17 +541,18 @@ std::optional<SlotClash> find_shared_slot(const Slotted& slotted) {
 
 std::optional<SlotClash> find_early_pass(const Slotted& slotted) {
   const PassTable table(slotted);
+  const auto ends = ends_of(slotted);
   for (size_t i = 0; i < slotted.passes.size(); ++i) {
     const SlottedPasses& by = slotted.passes[i];
     for (const int of : table.awaited(by)) {
       if (of < 0) continue;
-      const SlottedPasses& awaited = slotted.passes[static_cast<size_t>(of)];
+      const auto awaited = static_cast<size_t>(of);
       for (size_t unit = 0; unit < by.slots.size(); ++unit) {
-        if (by.slots[unit] >= awaited.end(unit)) continue;
-        return SlotClash{{static_cast<size_t>(of), unit}, {i, unit}};
+        if (by.slots[unit] >= ends[awaited][unit]) continue;
+        return SlotClash{{awaited, unit}, {i, unit}};
       }
     }
-    if (const auto clash = find_early_split(slotted, i)) return clash;
+    if (const auto clash = find_early_split(slotted, i, ends[i])) return clash;
   }
   return std::nullopt;
 }
@@ -524,28 +585,14 @@ Slotted with_weights(Slotted slotted) {
   return slotted;
 }
 
-PassLists in_slot_order(const Slotted& slotted) {
-  PassLists lists(slotted.shape.devices);
-  for (int device = 0; device < slotted.shape.devices; ++device) {
-    for (const SlotClash::Of& of : sorted(slotted, device)) {
-      lists[device].push_back(pass_of(slotted, of));
-    }
-  }
-  return lists;
-}
-
 PassLists tightened(const Slotted& slotted, const TightenedParts& parts) {
   return Slots(slotted, parts).tighten();
 }
 
 Program plan_from_slots(const Slotted& slotted, const TightenedParts& parts) {
-  const bool in_slots = !parts.any() && !has_weights_without_slots(slotted);
-  return {slotted.shape,
-          slotted.placement,
-          in_slots ? in_slot_order(slotted) : tightened(slotted, parts),
-          {},
-          WrapAround::kEvery,
-          slotted.vocabulary};
+  if (!parts.any() && !has_weights_without_slots(slotted)) return in_slot_order(slotted);
+  return {slotted.shape,      slotted.placement, tightened(slotted, parts), {},
+          WrapAround::kEvery, slotted.vocabulary};
 }
 
 }  // namespace pipesim

@@ -13,6 +13,9 @@
 // F of chunk 0 of any device. Where that F comes first there is no steady part, and the
 // second half stays loose.
 //
+// An F and a backward of another unit that begin in the same slot may be one overlapped block. It
+// ends with the longer of the two.
+//
 // Memory counts chunks that are between F and W or the end of BW, whatever B gives back.
 // O(passes log passes); near-linear in the slots of all devices where ramps are tightened.
 #pragma once
@@ -42,6 +45,8 @@ struct Slotted {
   Placement placement;
   std::vector<SlottedPasses> passes;
   VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;  // where passes are of it
+  // BW, B or W that are a block with the F that begins in their slot.
+  std::vector<PassKind> beside_forward = {};
 };
 
 // Two passes that cannot stand where they do: `first` and `second` say which of
@@ -54,16 +59,24 @@ struct SlotClash {
   Of first, second;
 };
 
-// Two passes of one device that share a slot.
+// A step of a device: a pass, or an F and the backward that is a block with it.
+struct SlottedStep {
+  SlotClash::Of pass;
+  std::optional<SlotClash::Of> beside = {};
+};
+// In the order of slots.
+std::vector<SlottedStep> steps_of(const Slotted& slotted, int device);
+
+// The slot behind each pass, or behind the block that it is part of, by Slotted::passes and unit.
+std::vector<std::vector<int>> ends_of(const Slotted& slotted);
+
+// Two passes of one device that share a slot, and are no block.
 std::optional<SlotClash> find_shared_slot(const Slotted& slotted);
 // A pass, `second`, that begins before `first` has ended, for which it waits.
 std::optional<SlotClash> find_early_pass(const Slotted& slotted);
 
 // W that have no slots, in the first free ones: those of a device in the order of their B.
 Slotted with_weights(Slotted slotted);
-
-// In the order of slots.
-PassLists in_slot_order(const Slotted& slotted);
 
 // The parts of a plan to tighten.
 struct TightenedParts {
@@ -74,8 +87,8 @@ struct TightenedParts {
 };
 
 // The same with the parts tightened. W that have no slots take free ones; all passes are then one
-// slot long. One direction, no splits; neither clash. Slots begin at 0; there should be no more
-// than a few for each pass.
+// slot long. One direction, no splits, no blocks; neither clash. Slots begin at 0, and there are no
+// more than a few for each pass.
 PassLists tightened(const Slotted& slotted, const TightenedParts& parts);
 
 // The order with the parts tightened.

@@ -250,7 +250,8 @@ class DescriptionReader {
   // ---- rules ----
 
   DeviceRules read_rules(const YamlValue& value) {
-    for (const char* key : {"period", "group", "block", "warm_up", "steady", "cool_down"}) {
+    for (const char* key :
+         {"period", "group", "block", "pairs", "warm_up", "steady", "cool_down"}) {
       if (const auto given = map_.find(key)) given->fail_key("is of a block: 'rules' has none");
     }
     if (!value.is_list()) value.fail("expected a list of {passes: [F, BW], repeat: FORMULA}");
@@ -282,8 +283,8 @@ class DescriptionReader {
     RulePhase phase;
     const YamlValue passes = map.require("passes", "a list such as [F, BW]");
     if (!passes.is_list()) passes.fail("expected a list such as [F, BW]");
-    for (const YamlValue& each : passes.list()) phase.passes.push_back(rule_pass(each));
-    if (phase.passes.empty()) passes.fail("expected passes such as [F, BW]");
+    for (const YamlValue& each : passes.list()) phase.steps.push_back(rule_step(each));
+    if (phase.steps.empty()) passes.fail("expected passes such as [F, BW]");
     if (const auto rounds = map.find("repeat")) {
       phase.rounds = formula(*rounds, names_and({"d"}));
     }
@@ -291,12 +292,27 @@ class DescriptionReader {
     return phase;
   }
 
-  // BW, or BW1 of chunk 1.
-  static RulePass rule_pass(const YamlValue& value) {
+  // BW, or F&BW as one block.
+  static RuleStep rule_step(const YamlValue& value) {
     const std::string text = value.text();
+    const size_t join = text.find('&');
+    const auto pass = rule_pass(value, text.substr(0, join));
+    if (join == std::string::npos) {
+      if (!pass) (void)value.choice(pass_kinds());  // says which there are
+      return {*pass};
+    }
+    const auto beside = rule_pass(value, text.substr(join + 1));
+    if (!pass || !beside || pass->kind != PassKind::kF || !runs_beside_forward(beside->kind)) {
+      value.fail("expected F&BW, F&B or F&W as an overlapped block, with chunks as in F0&BW1");
+    }
+    return {*pass, beside};
+  }
+
+  // BW, or BW1 of chunk 1; nothing where `text` is no kind of pass.
+  static std::optional<RulePass> rule_pass(const YamlValue& value, const std::string& text) {
     const size_t digits = text.find_last_not_of("0123456789") + 1;
     const auto kind = kind_of(text.substr(0, digits));
-    if (!kind) (void)value.choice(pass_kinds());  // says which there are
+    if (!kind) return std::nullopt;
     RulePass pass{.kind = *kind, .where = value.where()};
     if (digits == text.size()) return pass;
     if (is_vocabulary(pass.kind)) value.fail("a device's share of the vocabulary has no chunks");
@@ -317,6 +333,7 @@ class DescriptionReader {
         map_.require("block", "a list of {pass: F, stage: s, at: SLOT}, or instead of it 'rules'");
     description.where = block.key_where();
     description.block = read_block(block);
+    description.beside_forward = read_pairs(description.block);
     description.tightened = {is_tightened("warm_up"), is_tightened("steady"),
                              is_tightened("cool_down")};
   }
@@ -341,6 +358,21 @@ class DescriptionReader {
     }
     if (lines.empty()) block.fail("expected at least the lines of F and of BW, or of B and W");
     return lines;
+  }
+
+  std::vector<PassKind> read_pairs(const std::vector<DescribedPasses>& block) {
+    static const std::vector<std::string> kPairs{"F&BW", "F&B", "F&W"};
+    std::vector<PassKind> kinds;
+    const auto given = map_.find("pairs");
+    if (!given) return kinds;
+    if (!given->is_list()) given->fail("expected a list such as [F&BW]");
+    for (const YamlValue& each : given->list()) {
+      const std::string pair = each.choice(kPairs);
+      kinds.push_back(*kind_of(pair.substr(2)));
+      if (std::ranges::find(block, kinds.back(), &DescribedPasses::kind) != block.end()) continue;
+      each.fail(fmt::format("no line of the block has {}", pair.substr(2)));
+    }
+    return kinds;
   }
 
   [[nodiscard]] DescribedPasses read_passes(const YamlValue& value) const {

@@ -20,13 +20,15 @@ struct Block {
 constexpr Block kBlocks[] = {
     {"1f1b"},      {"zb-h1"},     {"interleaved-1f1b", 2}, {"interleaved-1f1b", 3},
     {"gis", 2, 2}, {"gis", 3, 2}, {"1f1b-v", 2},           {"v-half", 2},
-    {"v-min", 2}};
+    {"v-min", 2},  {"1f1b-pairs"}};
 
-// Every pass takes as long as its slots.
+// Every pass takes as long as its slots, and so does a block.
 Problem problem_of(const Block& block, const Schedule& schedule, int p, int m) {
   const Shape shape{p, block.chunks, m, 1};
-  return testing::make_problem(shape, schedule.place(p, block.chunks),
-                               {block.pass, block.pass, block.pass, 0});
+  Problem problem = testing::make_problem(shape, schedule.place(p, block.chunks),
+                                          {block.pass, block.pass, block.pass, 0});
+  for (StageCost& stage : problem.stages) stage.overlapped = Seconds(2 * block.pass);
+  return problem;
 }
 
 template <class Check>

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "sim/case/program.h"
+#include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/walk.h"
 #include "sim/pipeline/copy_cells.h"
@@ -377,6 +379,66 @@ TEST(Description, LocatesWhatIsWrongWithCopies) {
   expect(error_of(with_copies("  - {stage: s, room: 0}\n")),
          "7:22: 0 passes behind F: expected at least 1");
   expect(error_of(with_copies("  - {stage: s, behind: 1}\n")), "behind: unknown key");
+}
+
+// A block with pairs is the rules that say the same.
+TEST(Description, JoinsAForwardAndABackwardThatBeginTogether) {
+  const auto block = example("1f1b-pairs");
+  const auto rules = described(
+      "placement: linear\nrules:\n  - {passes: [F], repeat: 2*(p - d) - 1}\n"
+      "  - {passes: [F&BW]}\n  - {passes: [BW]}\n");
+  for (int p = 1; p <= 7; ++p) {
+    for (const int m : {1, p, 2 * p, 5 * p + 1}) {
+      SCOPED_TRACE(fmt::format("p {} m {}", p, m));
+      const Problem problem = problem_for(*block, {p, 1, m, 1});
+      const Program program = block->plan(problem);
+      EXPECT_EQ(difference(program, rules->plan(problem)), "");
+      EXPECT_EQ(program.pairs().empty(), m <= 1) << program.pairs().size();
+    }
+  }
+}
+
+const std::string kPairs =
+    "placement: linear\npairs: [F&BW]\nperiod: 2\nblock:\n  - {pass: F, stage: s, at: 2*s}\n"
+    "  - {pass: BW, stage: s, at: 4*p - 2 - 2*s}\n";
+
+// The block ends with the longer of its passes: what waits for the shorter waits for it too.
+TEST(Description, LocatesWhatIsWrongWithPairs) {
+  const auto with = [](const std::string& before, const std::string& after) {
+    std::string text = kPairs;
+    text.replace(text.find(before), before.size(), after);
+    return error_of(text);
+  };
+  EXPECT_EQ(error_of(kPairs), "no error");
+  expect(error_of("placement: linear\npairs: [F&BW]\nperiod: 4\nblock:\n"
+                  "  - {pass: F, stage: s, at: 2*s}\n"
+                  "  - {pass: BW, stage: s, slots: 4, at: 28 - 6*s}\n"),
+         "my.yaml:5:29: F of stage 1, microbatch 7 begins in slot 30, but waits for F of stage 0, "
+         "microbatch 7 of line 5, which ends with slot 31");
+  expect(with("[F&BW]", "[F&B]"), "my.yaml:2:9: pairs.0: no line of the block has B");
+  expect(with("[F&BW]", "[F&R]"), "F&R");
+  expect(with("[F&BW]", "F&BW"), "expected a list such as [F&BW]");
+  expect(with("pairs: [F&BW]\n", ""), "share slot");
+  expect(with("at: 4*p - 2", "at: 4*p - 1"), "share slot");
+  expect(with("pairs:", "warm_up: tighten\npairs:"), "and no pairs");
+  expect(error_of("placement: linear\npairs: [F&BW]\nrules:\n  - {passes: [F, BW]}\n"),
+         "my.yaml:2:1: pairs: is of a block: 'rules' has none");
+}
+
+TEST(Description, WithPairsNeedsTheirSeconds) {
+  const auto seconds = [](const std::string& more) {
+    const auto path = testing::test_folder() / "my.yaml";
+    testing::write_file(path, kPairs);
+    return prepare_first(read_scenario(YamlSource(
+        "s.yaml", "schedule: {file: " + path.string() +
+                      "}\nparallel: {pipeline_model_parallel_size: 4}\n"
+                      "batch: {num_microbatches: 8}\n"
+                      "cost: {kind: given, forward: 3 ms, backward_input: 4 ms, backward_weight: "
+                      "2 ms" +
+                      more + "}\n")));
+  };
+  EXPECT_NO_THROW((void)make_program(seconds(", overlapped: 6 ms")));
+  EXPECT_THROW((void)make_program(seconds("")), InputError);
 }
 
 TEST(Description, NamesBothLinesOfPassesThatMeet) {

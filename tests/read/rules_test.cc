@@ -74,6 +74,78 @@ TEST(Rules, NameChunks) {
             "1W2 0W2");
 }
 
+TEST(Rules, RunAForwardBesideABackward) {
+  const auto schedule = ruled(
+      "placement: linear\nrules:\n  - {passes: [F], repeat: p - d}\n"
+      "  - {passes: [F&B, W], repeat: 1}\n  - {passes: [F&BW]}\n  - {passes: [BW]}\n");
+  const Program program = schedule->plan(problem_for_rules(*schedule, 2, 4));
+  EXPECT_EQ(row_of(program, 0), "0F0 0F1 0F2&0B0 0W0 0F3&0BW1 0BW2 0BW3");
+  EXPECT_EQ(row_of(program, 1), "1F0 1F1&1B0 1W0 1F2&1BW1 1F3&1BW2 1BW3");
+}
+
+// A block's F is never that of its own backward: a round of them waits for one before.
+TEST(Rules, RunNoBlockOfOneMicrobatch) {
+  const std::string head = "placement: linear\nrules:\n";
+  const auto schedule =
+      ruled(head + "  - {passes: [F&BW]}\n  - {passes: [F], repeat: 1}\n  - {passes: [F&W]}\n" +
+            "  - {passes: [F&BW]}\n  - {passes: [BW]}\n");
+  const Program program = schedule->plan(problem_for_rules(*schedule, 1, 3));
+  EXPECT_EQ(row_of(program, 0), "0F0 0F1&0BW0 0F2&0BW1 0BW2");
+}
+
+// A round that ends at its second block leaves nothing of its first.
+TEST(Rules, TakeBackBlocksOfARoundThatDoesNotEnd) {
+  const auto schedule = ruled(
+      "placement: looped\norder: {F: i // m, B: 1 - i // m}\nrules:\n"
+      "  - {passes: [F], repeat: m + 1}\n  - {passes: [F1&BW1, F1&BW1]}\n  - {passes: [F, BW]}\n"
+      "  - {passes: [BW]}\n");
+  const Program program = schedule->plan(problem_for_rules(*schedule, 1, 4));
+  EXPECT_EQ(row_of(program, 0),
+            "0F0 0F1 0F2 0F3 1F0 1F1&1BW0 1F2&1BW1 1F3 1BW2 1BW3 0BW0 0BW1 0BW2 0BW3");
+  EXPECT_EQ(program.pairs().size(), 2U);
+}
+
+TEST(Rules, JoinPassesOfNamedChunks) {
+  const auto read =
+      read_description_file(PIPESIM_SOURCE_DIR "/schedules/descriptions/dualpipev-rules.yaml", {});
+  const Schedule& built_in = *find_schedule("dualpipev");
+  for (int p = 1; p <= 9; ++p) {
+    for (const int m : {2 * p, 2 * p + 1, 3 * p, 4 * p + 3}) {
+      SCOPED_TRACE(fmt::format("p {} m {}", p, m));
+      const Problem problem = problem_for_rules(read->schedule, p, m);
+      const Program ours = read->schedule.plan(problem);
+      const Program theirs = built_in.plan(problem);
+      EXPECT_GT(ours.pairs().size(), 0U);
+      for (int d = 0; d < p; ++d) ASSERT_EQ(row_of(ours, d), row_of(theirs, d));
+    }
+  }
+  EXPECT_TRUE(read->schedule.refusal(problem_for_rules(read->schedule, 4, 7)).has_value());
+}
+
+// Megatron-LM's combined 1F1B: a forward more ahead than interleaved 1F1B, then blocks.
+TEST(Rules, JoinPassesInAnOrderOfChunks) {
+  std::string text =
+      testing::read_file(PIPESIM_SOURCE_DIR "/schedules/descriptions/interleaved-1f1b-rules.yaml");
+  const auto put = [&text](const std::string& before, const std::string& after) {
+    text.replace(text.find(before), before.size(), after);
+  };
+  put("(v - 1)*g}", "(v - 1)*g + 1}");
+  put("[F, BW]", "[F&BW]");
+  const auto schedule = ruled(text);
+  const Schedule& built_in = *find_schedule("interleaved-1f1b");
+  for (int p = 2; p <= 6; ++p) {
+    for (const int m : {p, 2 * p, 5 * p}) {
+      SCOPED_TRACE(fmt::format("p {} m {}", p, m));
+      Problem problem = problem_for_rules(*schedule, p, m);
+      for (StageCost& stage : problem.stages) stage.overlapped = Seconds(2);
+      const Program ours = schedule->plan(problem);
+      problem.options = {{"overlap_moe_expert_parallel_comm", true}};
+      const Program theirs = built_in.plan(problem);
+      for (int d = 0; d < p; ++d) ASSERT_EQ(row_of(ours, d), row_of(theirs, d));
+    }
+  }
+}
+
 TEST(Rules, HaveSplitsAndForwardsAgain) {
   const auto schedule = ruled(
       "placement: linear\nsplits: 2\nrules:\n  - {passes: [F], repeat: n}\n"
@@ -112,12 +184,13 @@ TEST(Rules, SpreadAVocabulary) {
 }
 
 TEST(Rules, SayHowManyAreInFlight) {
-  for (const char* name : {"1f1b", "zb-h1", "interleaved-1f1b"}) {
+  for (const char* name : {"1f1b", "zb-h1", "interleaved-1f1b", "dualpipev"}) {
     const auto read = read_description_file(
         fmt::format(PIPESIM_SOURCE_DIR "/schedules/descriptions/{}-rules.yaml", name), {});
     for (int p = 1; p <= 6; ++p) {
       for (const int m : {p, 2 * p, 4 * p + 1}) {
-        const Problem problem = problem_for_rules(read->schedule, p, m);
+        Problem problem = problem_for_rules(read->schedule, p, m);
+        for (StageCost& stage : problem.stages) stage.overlapped = Seconds(2.5);
         if (read->schedule.refusal(problem)) continue;
         const auto figures = figures_of_rules(*read->description->rules,
                                               values_of(*read->description, problem), problem);
@@ -194,6 +267,13 @@ TEST(Rules, AreRefusedWithTheirPlace) {
             "my.yaml:3:18: device 0 has no chunk 1: they are 0 to 0");
   expect_in(rules_error(head + "  - {passes: [F, S0]}\n"),
             "my.yaml:3:18: rules.0.passes.1: a device's share of the vocabulary has no chunks");
+  for (const char* block : {"F&", "&BW", "BW&F", "F&R", "F&BW&B", "F&bw", "F & BW"}) {
+    expect_in(rules_error(head + "  - {passes: [F, '" + block + "']}\n" + kTurns),
+              "my.yaml:3:18: rules.0.passes.1: expected F&BW, F&B or F&W as an overlapped block, "
+              "with chunks as in F0&BW1");
+  }
+  expect_in(rules_error(head + "  - {passes: [F, F&BW1]}\n" + kTurns),
+            "my.yaml:3:18: device 0 has no chunk 1: they are 0 to 0");
   expect_in(rules_error(head + "  - {passes: [F], repeat: s}\n"),
             "my.yaml:3:27: formula 's': nothing is called");
   expect_in(rules_error(head + "  - {pases: [F]}\n"), "passes");

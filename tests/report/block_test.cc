@@ -42,6 +42,15 @@ TEST(Block, HasTheRoundsOfRulesAsTheGuideShows) {
             "1               2  (F B) x1, (F B W) x3, W x1\n");
 }
 
+TEST(Block, MarksPairs) {
+  const std::string text = drawn("1f1b-pairs.yaml", {2, 1, 5, 1}, 120);
+  EXPECT_EQ(text.substr(0, text.find("device ")),
+            "0 |f.f.F.&&&&XXxxxx|\n"
+            "1 |..f.&&FFXX&&xx|\n"
+            "microbatch 2 in capitals; & an F and a backward as one block\n"
+            "period: 2 slots\n");
+}
+
 TEST(Block, ShowsWeightsInFreeSlotsAndLeavesOutWhatIsTooFar) {
   const std::string text = drawn("v-min.yaml", {2, 2, 4, 1}, 20);
   EXPECT_NE(text.find("slots beyond 20 are left out"), std::string::npos) << text;

@@ -39,11 +39,14 @@ std::string figures_text(const BlockFigures& figures, bool tightened) {
 
 // The passes of a round, without those of a vocabulary that is not shared.
 std::string round_text(const RulePhase& phase, bool shares) {
+  const auto text_of = [](const RulePass& pass) {
+    return fmt::format("{}{}", to_text(pass.kind),
+                       pass.chunk ? fmt::format("{}", *pass.chunk) : "");
+  };
   std::vector<std::string> passes;
-  for (const RulePass& pass : phase.passes) {
-    if (is_vocabulary(pass.kind) && !shares) continue;
-    passes.push_back(
-        fmt::format("{}{}", to_text(pass.kind), pass.chunk ? fmt::format("{}", *pass.chunk) : ""));
+  for (const RuleStep& step : phase.steps) {
+    if (is_vocabulary(step.pass.kind) && !shares) continue;
+    passes.push_back(text_of(step.pass) + (step.beside ? "&" + text_of(*step.beside) : ""));
   }
   const std::string round = fmt::format("{}", fmt::join(passes, " "));
   return passes.size() == 1 ? round : "(" + round + ")";
@@ -78,23 +81,28 @@ std::string draw_block(const Description& description, const Problem& problem, i
   const Slotted slotted = with_weights(instantiate(description, problem));
   const int marked = problem.shape.microbatches / 2;
   std::vector<std::string> rows(static_cast<size_t>(problem.shape.devices));
+  const auto ends = ends_of(slotted);
   bool cut = false;
-  for (const SlottedPasses& passes : slotted.passes) {
+  for (size_t i = 0; i < slotted.passes.size(); ++i) {
+    const SlottedPasses& passes = slotted.passes[i];
     std::string& row = rows[static_cast<size_t>(problem.placement.device(passes.vs))];
     const int first = problem.placement.first_unit(passes.vs, problem.shape.units());
     for (size_t unit = 0; unit < passes.slots.size(); ++unit) {
-      const int end = std::min(passes.end(unit), columns);
-      cut = cut || end < passes.end(unit);
+      const int end = std::min(ends[i][unit], columns);
+      cut = cut || end < ends[i][unit];
       if (end > static_cast<int>(row.size())) row.resize(static_cast<size_t>(end), '.');
       const bool is_marked = (first + static_cast<int>(unit)) / problem.shape.splits == marked;
       for (int slot = passes.slots[unit]; slot < end; ++slot) {
-        row[static_cast<size_t>(slot)] = letter(passes.kind, is_marked);
+        char& drawn = row[static_cast<size_t>(slot)];
+        if (std::isupper(static_cast<unsigned char>(drawn)) != 0) continue;
+        drawn = drawn == '.' || is_marked ? letter(passes.kind, is_marked) : '&';
       }
     }
   }
   std::string text;
   for (size_t d = 0; d < rows.size(); ++d) text += fmt::format("{} |{}|\n", d, rows[d]);
-  text += fmt::format("microbatch {} in capitals{}\n", marked,
+  text += fmt::format("microbatch {} in capitals{}{}\n", marked,
+                      slotted.beside_forward.empty() ? "" : "; & an F and a backward as one block",
                       cut ? fmt::format("; slots beyond {} are left out", columns) : "");
   if (problem.shape.splits > 1) return text;
   return text + figures_text(figures_of(description, problem), description.tightened.any()) +
