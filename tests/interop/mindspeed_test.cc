@@ -40,6 +40,7 @@ TEST(MindSpeed, KeepsOptimizerStatesOnTheHost) {
   EXPECT_EQ(state.device_bytes(), 0);
   const ParameterState halves = read("--o2-optimizer --o2-gradient").modelled->state;
   EXPECT_EQ(halves.optimizer.bytes(), 8);
+  EXPECT_EQ(read("--use-bnb-optimizer").modelled->state.optimizer.bytes(), 6);
   EXPECT_FALSE(halves.gradients_in_fp32);
 }
 
@@ -90,6 +91,10 @@ TEST(MindSpeed, AttendsToTheTokensThatAnIndexerFinds) {
   EXPECT_EQ(model.sparse->topk, 512);
   EXPECT_EQ(model_of(latent + "--use-sparse-flash-attn").layer_pattern, "S");
   EXPECT_EQ(stop_of(latent), "enable_dsa_indexer");
+  const auto heads = model_of(
+      "--multi-latent-attention --kv-lora-rank 512 --qk-nope-head-dim 96 --qk-rope-head-dim 32");
+  EXPECT_EQ(heads.latent->nope_head_size, 96);
+  EXPECT_EQ(heads.latent->rope_head_size, 32);
 }
 
 TEST(MindSpeed, SeesAWindowInEverySecondLayer) {
@@ -97,6 +102,16 @@ TEST(MindSpeed, SeesAWindowInEverySecondLayer) {
   EXPECT_EQ(model.layer_pattern, "WG");
   EXPECT_EQ(model.attention_window, 512);
   EXPECT_EQ(model_of("--sliding-window 512").layer_pattern, "W");
+}
+
+TEST(MindSpeed, AttendsWithinDocumentsOfOneLength) {
+  const std::string flags = "--reset-attention-mask --fix-sub-seq-length ";
+  const std::string text = scenario_of(drafted(flags + "512"));
+  EXPECT_NE(text.find("lengths: {distribution: uniform, min: 512, max: 512}"), std::string::npos);
+  (void)read(flags + "512");
+  EXPECT_EQ(scenario_of(drafted(flags + "4096")).find("lengths:"), std::string::npos);
+  EXPECT_EQ(stop_of(flags + "500"), "fix_sub_seq_length");
+  EXPECT_EQ(stop_of("--reset-attention-mask"), "");
 }
 
 TEST(MindSpeed, CountsRecomputedLayersOfARank) {

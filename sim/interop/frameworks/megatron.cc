@@ -143,6 +143,23 @@ void put_layers(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   }
 }
 
+// Attention that stays within documents, of one length (MindSpeed's fix_sub_seq_length) or of any.
+void put_documents(Settings& settings, long sequence, Draft& draft) {
+  const bool apart = settings.is_set({"reset_attention_mask"});
+  const long length = settings.number({"fix_sub_seq_length"}, -1).value_or(-1);
+  if (!apart || length >= sequence) return;
+  if (length <= 0) {
+    draft.not_modelled.emplace_back("reset_attention_mask: a document fills its sequence here");
+  } else if (sequence % length != 0) {
+    not_understood(draft, "fix_sub_seq_length",
+                   fmt::format("fix_sub_seq_length {}, no part of {}", length, sequence));
+  } else {
+    put(draft.batch, "lengths",
+        fmt::format("{{distribution: uniform, min: {}, max: {}}}", length, length));
+    put(draft.batch, "packing", "greedy");
+  }
+}
+
 void put_batch(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   if (const auto micro = settings.number({"micro_batch_size"}, 1)) {
     put(draft.batch, "micro_batch_size", *micro);
@@ -160,6 +177,7 @@ void put_batch(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   if (const auto length =
           settings.number({"seq_length", "encoder_seq_length", "sequence_length"}, 1)) {
     put(draft.batch, "seq_length", *length);
+    put_documents(settings, *length, draft);
   } else if (!sizes.learned_positions) {
     draft.missing.emplace_back("seq_length=N");
   }

@@ -42,9 +42,12 @@ void put_swapped(Draft& draft) {
 // Without the precision-aware optimizer these precisions say nothing.
 void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
   const bool aware = settings.is_set({"use_precision_aware_optimizer"});
-  if (settings.is_set({"o2_optimizer"})) {  // MindSpeed's
-    put(draft.memory, "exp_avg_dtype", "bf16");
-    put(draft.memory, "exp_avg_sq_dtype", "bf16");
+  const bool halves = settings.is_set({"o2_optimizer"});      // MindSpeed's
+  const bool bytes = settings.is_set({"use_bnb_optimizer"});  // Megatron-DeepSpeed's
+  if (halves || bytes) {
+    for (const char* key : {"exp_avg_dtype", "exp_avg_sq_dtype"}) {
+      put(draft.memory, key, bytes ? "fp8" : "bf16");
+    }
   }
   bool whole_copy = true;
   for (const char* key :

@@ -40,8 +40,13 @@ void put_latent(Settings& settings, Draft& draft) {
   const bool latent = settings.is_set({"multi_latent_attention"});
   const long queries = settings.number({"q_lora_rank"}).value_or(0);
   if (latent) put(draft.model, "mla.q_lora_rank", queries);
-  for (const char* name : {"kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"}) {
-    const long value = settings.number_or_usual(name);
+  // Hugging Face's names beside Megatron-LM's.
+  for (const auto& [name, other] : {std::pair("kv_lora_rank", "kv_lora_rank"),
+                                    {"qk_head_dim", "qk_nope_head_dim"},
+                                    {"qk_pos_emb_head_dim", "qk_rope_head_dim"},
+                                    {"v_head_dim", "v_head_dim"}}) {
+    const auto stated = settings.number({name, other}, 1);
+    const long value = stated ? *stated : settings.number_or_usual(name);
     if (latent) put(draft.model, std::string("mla.") + name, value);
   }
 }
