@@ -8,7 +8,7 @@
 Every stage runs in a process of its own, which is ended when it takes too long; what it had measured stays, and the
 next stage begins. DIR/measurements.csv is written anew after each. PyTorch from 1.13 on; what an old one lacks (fused
 attention before 2.0, fp8 before 2.1, bf16 matmuls that add to fp32 before 2.8) is listed as not measured, or stands in
-its head. Without a GPU it measures the processor over gloo in float32, which shows that it runs (--dry: in seconds).
+its head. Without a GPU it measures the processor over gloo in float32, which shows that it runs (--dry: in half a minute).
 """
 import argparse
 import ctypes
@@ -109,7 +109,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", required=True, help="folder of measurements.csv")
     parser.add_argument("--mode", choices=MODES, default="quick")
-    parser.add_argument("--dry", action="store_const", const="tiny", dest="mode", help="--mode tiny: every line, in seconds")
+    parser.add_argument("--dry", action="store_const", const="tiny", dest="mode", help="--mode tiny: every line, in half a minute")
     names = [stage.name for stage in STAGES]
     parser.add_argument("--only", help="stages, with commas between: " + ", ".join(names))
     parser.add_argument("--limit-factor", type=float, default=1.0, help="on the seconds that a stage may take")

@@ -44,6 +44,12 @@ class Torch : public Command {
   }
 };
 
+TEST_F(Command, StagesReadADriverAndNcclsLog) {
+  const Outcome outcome =
+      shell("/usr/bin/python3 " + std::string(PIPESIM_SOURCE_DIR) + "/tests/torch/stages.py");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
 TEST_F(Torch, CalibratesTwoRanksAndFitsWhatTheyMeasured) {
   const Outcome outcome = two_ranks("--only facts,matmuls,host,spread,collectives -o out");
   const std::string csv = read("out/measurements.csv");

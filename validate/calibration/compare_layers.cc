@@ -61,11 +61,11 @@ CostSetting setting_of(const LayerSlice& slice, bool fused) {
   return setting;
 }
 
+}  // namespace
+
 bool is_fused(const Measurements& measured) {
   return measured.fact("attention") != kUnfusedAttention;
 }
-
-}  // namespace
 
 LayerSlice slice_of(const Point& point) {
   return {.shape = shape_of(point),
@@ -97,10 +97,10 @@ Seconds modelled_seconds(const LayerSlice& slice, char pass, bool fused, const H
   return pass_cost(model, LayerKind::kDense, kind_of(pass), setting, hardware).compute();
 }
 
-double operations_of(const Point& point) {
+double operations_of(const Point& point, bool fused) {
   const LayerSlice slice = slice_of(point);
   const Transformer model = transformer_of(slice.shape);
-  const CostSetting setting = setting_of(slice, true);
+  const CostSetting setting = setting_of(slice, fused);
   const std::string passes = point.name == "B" ? "BW" : point.name == "FB" ? "FBW" : point.name;
   double kernels = 0;
   for (const char pass : passes) {

@@ -29,8 +29,11 @@ struct LayerComparison {
 [[nodiscard]] Transformer transformer_of(const LayerShape& shape);
 
 // Operations, as models/layer_work.h counts kernels, of what a point of the host ran: F, B with the
-// weight gradients, or all three (FB), of `layers` such layers.
-[[nodiscard]] double operations_of(const Point& point);
+// weight gradients, or all three (FB), of `layers` such layers; attention is one where `fused`.
+[[nodiscard]] double operations_of(const Point& point, bool fused);
+
+// True where attention ran as one kernel, as the head of the rows says.
+[[nodiscard]] bool is_fused(const Measurements& measured);
 
 // Seconds of F, B or W of a slice; attention is one kernel where `fused`.
 [[nodiscard]] Seconds modelled_seconds(const LayerSlice& slice, char pass, bool fused,

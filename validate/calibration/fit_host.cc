@@ -44,11 +44,12 @@ bool is_launch(const Point& point) {
 }
 
 // Seconds of an operation, from the passes that ran in this mode.
-std::vector<Ratio> rows_of_mode(const std::vector<const Point*>& points, std::string_view mode) {
+std::vector<Ratio> rows_of_mode(const std::vector<const Point*>& points, std::string_view mode,
+                                bool fused) {
   std::vector<Ratio> rows;
   for (const Point* point : points) {
     if (is_launch(*point) || point->parameter("mode") != mode) continue;
-    rows.push_back({point, point->time_us.median * 1e-6 / operations_of(*point)});
+    rows.push_back({point, point->time_us.median * 1e-6 / operations_of(*point, fused)});
   }
   return rows;
 }
@@ -63,7 +64,7 @@ std::vector<const Point*> host_points(const Measurements& measured) {
   return points;
 }
 
-FittedCurve fit_host(const std::vector<const Point*>& points) {
+FittedCurve fit_host(const std::vector<const Point*>& points, bool fused) {
   FittedCurve curve;
   const auto say = [&curve](const char* mode, double seconds) {
     curve.numbers.emplace_back(mode, fmt::format("{:.3g} us", seconds * 1e6));
@@ -73,7 +74,7 @@ FittedCurve fit_host(const std::vector<const Point*>& points) {
     if (is_launch(*point)) launch = point;
   }
   for (const char* mode : kLaunchModes) {
-    const std::vector<Ratio> rows = rows_of_mode(points, mode);
+    const std::vector<Ratio> rows = rows_of_mode(points, mode, fused);
     const double found = best_of(rows);
     for (const Ratio& row : rows) {
       curve.rows.push_back(fitted_row(*row.point, found / row.value - 1));

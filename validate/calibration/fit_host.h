@@ -12,10 +12,11 @@ namespace pipesim::calibration {
 // (`launch/host_launch`).
 [[nodiscard]] std::vector<const Point*> host_points(const Measurements& measured);
 
-// Seconds of the host for an operation as models/software.h counts them, by mode; of a mode without
-// passes a launch, which is the least that eager and compiled code can take.
+// Seconds of the host for an operation as models/software.h counts them, by mode, attention being
+// one where `fused`; of a mode without passes a launch, which is the least that eager and compiled
+// code can take.
 // std::invalid_argument for a row that states no layer.
-[[nodiscard]] FittedCurve fit_host(const std::vector<const Point*>& points);
+[[nodiscard]] FittedCurve fit_host(const std::vector<const Point*>& points, bool fused);
 
 // The sigma of a log-normal factor whose middle 80% is as wide as that of the rows, each of which
 // holds one pass on all GPUs of a node at once.

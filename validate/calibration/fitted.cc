@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "sim/core/error.h"
+#include "validate/calibration/compare_layers.h"
 #include "validate/calibration/fit.h"
 #include "validate/calibration/fit_host.h"
 
@@ -222,7 +223,8 @@ class Fitter {
   }
 
   void host_and_spread() {
-    fit("host_operation", host_points(measured_), fit_host);
+    fit("host_operation", host_points(measured_),
+        [this](const Points& of) { return fit_host(of, is_fused(measured_)); });
     fit("jitter", select("spread"), fit_jitter);
   }
 
