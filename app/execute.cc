@@ -1,16 +1,19 @@
 // pipesim execute: runs the schedules of a scenario with a process for every device.
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <memory>
 
 #include "app/commands.h"
 #include "app/common_options.h"
 #include "app/comparison.h"
+#include "sim/core/input_text.h"
 #include "sim/mpi/mpi.h"
 #include "sim/read/scenario.h"
 #include "sim/runtime/json.h"
 #include "sim/runtime/processes.h"
+#include "sim/sweep/build.h"
 
 namespace pipesim {
 namespace {
@@ -102,12 +105,27 @@ int run_all(const ExecuteOptions& options, const CommandLine& line, ExecutionOpt
   }
 }
 
+// All that ranks have to agree on. Where it cannot be read, why.
+std::string text_of(const ExecuteOptions& options, const CommandLine& line) {
+  std::string text =
+      fmt::format("{}\n{} {} {}\n{}\n", build_of_program(PIPESIM_VERSION), options.messages,
+                  options.pass_ms, options.compute, fmt::join(options.overrides, "\n"));
+  try {
+    (void)read_scenario_file(options.file, line.where(options.file),
+                             line.overrides(options.overrides));
+    return text + read_input(options.file, line.where(options.file));
+  } catch (const InputError& error) {
+    return text + error.what();
+  }
+}
+
 int run(const ExecuteOptions& options, const CommandLine& line) {
   const auto launched = launch();
   if (!launched) return run_all(options, line, {});
   const Mpi mpi(*launched);
   try {
     runtime::MpiPeers peers(mpi, launched->rank);
+    peers.check_same(text_of(options, line));
     return run_all(options, line, {.peers = &peers});
   } catch (const InputError& error) {
     if (launched->rank == 0) std::cerr << "pipesim: " << error.what() << '\n';

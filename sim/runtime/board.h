@@ -100,6 +100,9 @@ class MpiPeers {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return mpi_.size(); }
 
+  // InfeasibleError on rank 0 where another rank has `read` something else: a text of what it has
+  // read. Every rank calls it, before the first execution.
+  void check_same(const std::string& read);
   // The board of the next execution. Waits end with InfeasibleError after `deadline` seconds.
   std::unique_ptr<Board> next_board(NoteId notes, double deadline);
   // Gathers on rank 0 what every rank has to say at its end: one string a rank, elsewhere nothing.
@@ -119,7 +122,7 @@ class MpiPeers {
   std::uint32_t execution_ = 0;
   double offset_ = 0;
   std::vector<Mpi::Message> later_;    // of executions to come
-  std::vector<Mpi::Message> records_;  // on rank 0, of this one
+  std::vector<Mpi::Message> records_;  // on rank 0, of this one; before the first, what was read
 };
 
 }  // namespace pipesim::runtime

@@ -62,7 +62,12 @@ class MpiBoard final : public Board {
       while (const auto message = peers_.receive()) {
         const auto head = MpiPeers::Head::of(message->bytes);
         const auto content = std::as_bytes(std::span(message->bytes)).subspan(sizeof head);
-        notes_.at(head.note) = {head.seconds, {content.begin(), content.end()}};
+        if (head.note >= notes_.size()) {
+          throw InfeasibleError(fmt::format(
+              "rank {} runs another schedule: the same files must stand on all machines",
+              message->from));
+        }
+        notes_[head.note] = {head.seconds, {content.begin(), content.end()}};
         any = true;
       }
       const double left = until - now();
@@ -149,6 +154,17 @@ void MpiPeers::set_clock() {
 std::unique_ptr<Board> MpiPeers::next_board(NoteId notes, double deadline) {
   ++execution_;
   return std::make_unique<MpiBoard>(*this, notes, deadline);
+}
+
+void MpiPeers::check_same(const std::string& read) {
+  const std::vector<std::string> all = gather(read);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == read) continue;
+    throw InfeasibleError(
+        fmt::format("rank {} has read something else than rank 0, or is another build of pipesim: "
+                    "the same must stand on all machines",
+                    rank));
+  }
 }
 
 std::vector<std::string> MpiPeers::gather(const std::string& bytes) {

@@ -245,6 +245,12 @@ void ResultStore::commit() {
   results.swap(waiting_);
   std::erase_if(results, [this](const PointResult& result) { return stored_[result.point]; });
   if (results.empty()) return;
+  int moved = 0;
+  sqlite3_file_control(database_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved != 0) {
+    throw InfeasibleError(
+        fmt::format("'{}' has been moved or removed: nothing more can be stored", path_));
+  }
   execute("BEGIN");
   try {
     for (const PointResult& result : results) {

@@ -42,7 +42,8 @@ class ResultStore {
   // Keeps the result for the next commit. A point that is stored already is left as it is. Not for
   // faults, which are no results.
   void add(const PointResult& result);
-  // InfeasibleError when the disk is full or does not write; then nothing since the last is stored.
+  // InfeasibleError when the disk is full or does not write, or the store is moved or removed; then
+  // nothing since the last is stored.
   void commit();
 
   // The points that have been committed, in their order: all, those with metrics, or those that
