@@ -9,6 +9,7 @@
 #include "app/common_options.h"
 #include "app/comparison.h"
 #include "app/progress.h"
+#include "app/ranges.h"
 #include "app/tokens.h"
 #include "sim/goodput/report.h"
 #include "sim/read/reliability.h"
@@ -88,13 +89,14 @@ Subcommand add_goodput(Parser& program) {
   parser.add_option("--tokens", command->tokens, "Tokens of the whole training, such as 15T")
       .required();
   parser.add_option("--runs", command->runs, "Training runs to simulate (default 200)")
-      .range(1, 100000);
+      .range(kTrainingRuns);
   parser.add_option("--seed", command->seed, "Seed of the first run (default 1)");
   parser
       .add_option("--max-steps", command->max_steps,
                   "Checkpoints and failures of all runs to simulate at most (default 4e9)")
-      .range(1.0, 1e18);
-  parser.add_option("--price-per-gpu-hour", command->price, "Adds the price").range(0.0, 1e9);
+      .range(kTrainingSteps);
+  parser.add_option("--price-per-gpu-hour", command->price, "Adds the price")
+      .range(kPricePerGpuHour);
   add_json(parser, command->json, "all");
   parser.add_threads();
   return {&parser, [command](const CommandLine& line) { return run_goodput(*command, line); }};

@@ -13,6 +13,7 @@
 #include "app/memory_limit.h"
 #include "app/orders.h"
 #include "app/progress.h"
+#include "app/ranges.h"
 #include "app/temporary.h"
 #include "sim/case/simulate.h"
 #include "sim/core/text.h"
@@ -203,10 +204,7 @@ void add_arguments(Parser& parser, ImproveOptions& options) {
   parser
       .add_option("--effort", options.refinement.effort,
                   "Passes that refinement evaluates (default 2e7)")
-      .check([](const std::string& text) {  // range() would let nan pass
-        const double passes = std::strtod(text.c_str(), nullptr);
-        return passes >= 0 && passes <= 1e12 ? "" : "Value " + text + " not in range [0 - 1e+12]";
-      });
+      .range(kRefinedPasses);
   parser.add_option("--seed", options.refinement.seed, "Seed of refinement (default 1)");
   add_output(parser, options.output,
              "Write the order as PyTorch schedule CSV ('-': standard output)");
@@ -232,7 +230,8 @@ Subcommand add_prove(Parser& program) {
       "batch.num_microbatches=3\n"
       "  pipesim prove scenarios/quickstart.yaml 1f1b --memory-limit 2 --effort 1e6");
   add_arguments(parser, *options);
-  parser.add_option("--seconds", options->seconds, "At most, of CBC (default 60)").range(1, 86400);
+  parser.add_option("--seconds", options->seconds, "At most, of CBC (default 60)")
+      .range(kProofSeconds);
   return {&parser, [options](const CommandLine& line) { return prove_order(*options, line); }};
 }
 

@@ -19,6 +19,7 @@
 #include "app/memory_limit.h"
 #include "app/orders.h"
 #include "app/progress.h"
+#include "app/ranges.h"
 #include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/core/csv.h"
@@ -504,7 +505,7 @@ Subcommand add_search(Parser& program) {
   add_memory_limit(parser, command->limit, "1");
   parser.add_flag("--pareto", command->pareto, "The whole frontier of memory against cost");
   parser.add_option("--points", command->points, "Limits of the frontier (default 20)")
-      .range(2, 1000);
+      .range(kFrontierPoints);
   parser
       .add_option("--schedules", command->schedules,
                   "Only these families (names with commas between)")
@@ -514,11 +515,11 @@ Subcommand add_search(Parser& program) {
   parser
       .add_option("--max-chunks", command->search.max_chunks,
                   "Most chunks per device that a family may take (default 2)")
-      .range(1, 64);
+      .range(kSearchedChunks);
   parser
       .add_option("--max-splits", command->search.max_splits,
                   "Most sequence splits that a family may take (default 1)")
-      .range(1, 1024);
+      .range(kSearchedSplits);
   parser.add_flag("--offload", command->search.offload,
                   "Families may also let activations of some chunks wait on the host");
   parser.add_flag("--recompute", command->search.recompute,
@@ -527,15 +528,12 @@ Subcommand add_search(Parser& program) {
   parser
       .add_option("--effort", command->effort,
                   "Passes that refinement evaluates (default 2e7; of a frontier 2e6 per limit)")
-      .check([](const std::string& text) {  // range() would let nan pass
-        const double passes = std::strtod(text.c_str(), nullptr);
-        return passes >= 0 && passes <= 1e12 ? "" : "Value " + text + " not in range [0 - 1e+12]";
-      });
+      .range(kRefinedPasses);
   parser.add_option("--seed", command->search.refinement.seed, "Seed of refinement (default 1)");
   parser
       .add_option("--max-passes", command->search.max_passes,
                   "Passes that may be planned in all (default 2^30)")
-      .range(1.0, 1e15);
+      .range(kSearchedPasses);
   parser.add_threads();
   add_csv(parser, command->csv, "the results");
   add_output(parser, command->output,

@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/common_options.h"
 #include "app/comparison.h"
+#include "app/ranges.h"
 #include "sim/prepare/knife_edge.h"
 #include "sim/read/scenario.h"
 #include "sim/sensitivity/report.h"
@@ -29,7 +30,8 @@ std::vector<double> factors_of(const SensitivityCommand& command, const CommandL
     double factor = 0;
     const char* end = text.data() + text.size();
     const auto [read, error] = std::from_chars(text.data(), end, factor);
-    if (error != std::errc() || read != end || !(factor >= 0.001 && factor <= 1000)) {
+    if (error != std::errc() || read != end ||
+        !(factor >= kSensitivityFactors.least && factor <= kSensitivityFactors.most)) {
       throw InputError(line.where(command.factors),
                        fmt::format("expected factors from 0.001 to 1000 with commas between, such "
                                    "as 0.5,2, not '{}'",

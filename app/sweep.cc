@@ -14,6 +14,7 @@
 #include "app/commands.h"
 #include "app/common_options.h"
 #include "app/progress.h"
+#include "app/ranges.h"
 #include "sim/core/input_text.h"
 #include "sim/core/thread_team.h"
 #include "sim/sweep/build.h"
@@ -249,7 +250,7 @@ Subcommand add_sweep(Parser& program) {
   add_output(parser, command->folder, "Folder of the results; made when it is not there")
       .required();
   parser.add_option("-j,--threads", command->processes, "Processes (default: as many as cores)")
-      .range(1, 4096);
+      .range(kSweepProcesses);
   add_json(parser, command->json, "the points");
   return {&parser, [command](const CommandLine& line) { return run_rank(*command, line); }};
 }

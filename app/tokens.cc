@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "app/ranges.h"
+
 namespace pipesim {
 
 double read_tokens(const std::string& text, const Location& where) {
@@ -20,7 +22,8 @@ double read_tokens(const std::string& text, const Location& where) {
   } catch (const std::exception&) {
     read = 0;
   }
-  if (read == 0 || read != digits.size() || !(number > 0) || number > 1e30) {
+  if (read == 0 || read != digits.size() || !(number * unit >= kTokens.least) ||
+      number * unit > kTokens.most) {
     throw InputError(where, fmt::format("'{}': expected a number of tokens, such as 15T", text));
   }
   return number * unit;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "app/ranges.h"
 #include "models/layer_parameters.h"
 #include "python/bindings.h"
 #include "sim/core/text.h"
@@ -108,6 +109,29 @@ py::list catalogue(const std::string& what) {
   throw InputError(where, fmt::format("unknown list '{}'{}", what, suggestion(what, lists)));
 }
 
+// By the name of a function's argument, the least and the most that it may be.
+py::dict ranges() {
+  py::dict all;
+  const auto add = [&all](const char* name, auto range) {
+    all[name] = py::make_tuple(range.least, range.most);
+  };
+  add("runs", kTrainingRuns);
+  add("max_steps", kTrainingSteps);
+  add("price_per_gpu_hour", kPricePerGpuHour);
+  add("points", kFrontierPoints);
+  add("max_chunks", kSearchedChunks);
+  add("max_splits", kSearchedSplits);
+  add("max_passes", kSearchedPasses);
+  add("effort", kRefinedPasses);
+  add("seconds", kProofSeconds);
+  add("processes", kSweepProcesses);
+  add("seed", kSeeds);
+  add("tokens", kTokens);
+  add("factors", kSensitivityFactors);
+  add("measured", kMeasuredSeconds);
+  return all;
+}
+
 }  // namespace
 
 py::object value_of(const Metric& metric, std::optional<double> value) {
@@ -152,6 +176,7 @@ std::vector<std::vector<std::string>> passes_of(const Program& program) {
 
 void bind_rows(py::module_& module) {
   module.def("metrics", metrics_json);
+  module.def("ranges", ranges);
   module.def(
       "metric_text",
       [](const std::string& name, double value) { return metric_text(metric_named(name), value); },

@@ -45,6 +45,12 @@ class Help : public CLI::Formatter {
 // An option that an earlier release had.
 bool is_retired(const CLI::Option& option) { return option.get_group().empty(); }
 
+// No order holds of nan, so that every range has room for it.
+std::string fault_of_nan(const std::string& text) {
+  const std::string folded = CLI::detail::to_lower(text);
+  return folded.find("nan") == std::string::npos ? "" : text + " is no number";
+}
+
 }  // namespace
 
 Option Option::required() { return Option(*option_->required()); }
@@ -58,10 +64,12 @@ Option Option::range(int least, int most) {
 }
 
 Option Option::range(double least, double most) {
-  return Option(*option_->check(CLI::Range(least, most)));
+  return Option(*option_->check(CLI::Range(least, most))).check(fault_of_nan);
 }
 
-Option Option::positive() { return Option(*option_->check(CLI::PositiveNumber)); }
+Option Option::positive() {
+  return Option(*option_->check(CLI::PositiveNumber)).check(fault_of_nan);
+}
 
 Option Option::check(std::function<std::string(const std::string&)> fault) {
   return Option(*option_->check(std::move(fault)));

@@ -34,6 +34,10 @@ class Option {
   Option one_of(const std::vector<std::string>& values);
   Option range(int least, int most);
   Option range(double least, double most);
+  template <class Range>
+  Option range(const Range& both) {
+    return range(both.least, both.most);
+  }
   Option positive();
   // `fault` returns what is wrong with a value, or an empty text.
   Option check(std::function<std::string(const std::string&)> fault);

@@ -8,7 +8,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from . import _drawings, _pipesim, _program
+from . import _arguments, _drawings, _pipesim, _program
+from ._errors import InputError
 from ._rows import Document, Row, Rows
 from ._scenario import Scenario, Source, read
 from ._search import Order
@@ -67,7 +68,7 @@ def sensitivity(source: Source, changes: Mapping[str, Any] | None = None, /, *, 
 
     Returns a row for each schedule, value and factor: ``what``, ``key``, ``factor``, and the resulting metrics.
     """
-    document, text, refused = _pipesim.sensitivity(read(source, changes, **keywords)._read, list(factors))
+    document, text, refused = _pipesim.sensitivity(read(source, changes, **keywords)._read, _arguments.numbers_of("factors", factors))
     rows = [Row({"schedule": one["schedule"], **effect, **(effect["outcome"] or {})})
             for one in _json.loads(document)["sensitivity"] for effect in one["effects"]]
     return Document(document, text, rows, ("schedule", "what", "factor", "iteration_seconds", "bubble_rate",
@@ -83,9 +84,11 @@ def goodput(source: Source, changes: Mapping[str, Any] | None = None, /, *, toke
     most checkpoints and failures of all runs; more are refused.
     Returns a row for each schedule, as the document's ``goodput`` has it.
     """
-    asked = tokens if isinstance(tokens, str) else f"{tokens:.0f}"
-    document, text, refused = _pipesim.goodput(read(source, changes, **keywords)._read, asked, runs, seed,
-                                               price_per_gpu_hour, max_steps)
+    asked = tokens if isinstance(tokens, str) else f"{_arguments.number('tokens', tokens):.0f}"
+    price = None if price_per_gpu_hour is None else _arguments.number("price_per_gpu_hour", price_per_gpu_hour)
+    document, text, refused = _pipesim.goodput(
+        read(source, changes, **keywords)._read, asked, _arguments.whole("runs", runs), _arguments.whole("seed", seed),
+        price, _arguments.number("max_steps", max_steps))
     rows = [Row(each) for each in _json.loads(document)["goodput"]]
     return Document(document, text, rows, ("schedule", "goodput", "gpu_hours", "price"), refused)
 
@@ -106,7 +109,8 @@ def improve(source: Source, changes: Mapping[str, Any] | None = None, /, *,
     memory_limit: as `search` takes it; without one, what the order itself holds. effort: passes to evaluate.
     """
     limit = None if memory_limit is None else str(memory_limit)
-    return Improved(_pipesim.improve(read(source, changes, **keywords)._read, limit, effort, seed))
+    return Improved(_pipesim.improve(read(source, changes, **keywords)._read, limit, _arguments.number("effort", effort),
+                                     _arguments.whole("seed", seed)))
 
 
 def prove(source: Source, changes: Mapping[str, Any] | None = None, /, *,
@@ -117,7 +121,8 @@ def prove(source: Source, changes: Mapping[str, Any] | None = None, /, *,
     seconds: CBC's, at most. The others are those of `improve`.
     """
     limit = None if memory_limit is None else str(memory_limit)
-    return Proof(_pipesim.prove(read(source, changes, **keywords)._read, limit, effort, seed, seconds))
+    return Proof(_pipesim.prove(read(source, changes, **keywords)._read, limit, _arguments.number("effort", effort),
+                                _arguments.whole("seed", seed), _arguments.whole("seconds", seconds)))
 
 
 def export(source: Source, changes: Mapping[str, Any] | None = None, /, *, format: str = "torch", **keywords: Any) -> str:
@@ -125,7 +130,7 @@ def export(source: Source, changes: Mapping[str, Any] | None = None, /, *, forma
 
     format: torch, csv, megatron, megatron-bridge or torchtitan.
     """
-    return _pipesim.export(read(source, changes, **keywords)._read, format)
+    return _pipesim.export(read(source, changes, **keywords)._read, _arguments.text("format", format))
 
 
 def workbench(source: Source, changes: Mapping[str, Any] | None = None, /, **keywords: Any) -> Page:
@@ -171,9 +176,12 @@ def anchor(measured: Iterable[tuple[Source, Union[float, str, datetime.timedelta
     def seconds(value: Union[float, str, datetime.timedelta]) -> float:
         if isinstance(value, datetime.timedelta):
             return value.total_seconds()
-        found = _pipesim.quantity(value) if isinstance(value, str) else float(value)
+        found = _pipesim.quantity(value) if isinstance(value, str) else _arguments.number("measured", value)
         if found is None or not found > 0:
-            raise ValueError(f"expected the seconds of a step, such as 13.9 or '13.9 s', not {value!r}")
+            _arguments.refuse("measured", "the seconds of a step, such as 13.9 or '13.9 s'", value)
         return found
 
-    return Anchor(*_pipesim.anchor([(read(source)._read, seconds(value)) for source, value in measured]))
+    runs = [(read(source)._read, seconds(value)) for source, value in measured]
+    if not runs:
+        raise InputError("measured: expected at least one pair of a scenario and the seconds of its step", "<measured>")
+    return Anchor(*_pipesim.anchor(runs))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from . import _pipesim
+from . import _arguments as _checked, _pipesim
 from ._metrics import PlannedMetrics
 from ._rows import Document, Row
 from ._scenario import Scenario, changes_of, texts_of
@@ -52,7 +52,8 @@ def _arguments(options: Mapping[str, Any]) -> list[str]:
         if value is None or value is False:
             continue
         listed = isinstance(value, Sequence) and not isinstance(value, str)
-        made += [name] if value is True else [name, ",".join(map(str, value)) if listed else str(value)]
+        texts = map(str, _checked.taken(key, "a list", value)) if listed else [str(value)]
+        made += [name] if value is True else [name, ",".join(texts)]
     return made
 
 

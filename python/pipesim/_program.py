@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
-from . import _pipesim
+from . import _arguments, _pipesim
 from ._errors import Error, InfeasibleError, InputError
 from ._rows import Row, Rows
 from ._scenario import Scenario
@@ -96,8 +96,8 @@ def reproduce(name: str, folder: Union[str, "os.PathLike[str]"], *, format: str 
 
 def listed(what: str = "schedules") -> Rows[Row]:
     """Names for a scenario: schedules, models, clusters, gpus, metrics; or the figures of `reproduce`."""
-    if what == "figures":
+    if isinstance(what, str) and what == "figures":
         lines = [line.split(None, 1) for line in output("reproduce").splitlines()]
         return Rows([Row({"name": line[0], "title": line[1].strip()}) for line in lines], ("name", "title"))
-    rows = [Row(row) for row in _pipesim.catalogue(what)]
+    rows = [Row(row) for row in _pipesim.catalogue(_arguments.text("what", what))]
     return Rows(rows, list(rows[0]))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
-from . import _pipesim, _schedules, _yaml
+from . import _arguments, _pipesim, _schedules, _yaml
 from ._errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _WHOLE = ("schedule", "sweep")
 
 def _flattened(path: str, value: Any) -> dict[str, Any]:
     """A dict changes the keys that it has, unless it says a kind: then it is a section of its own."""
+    _yaml.check_depth(path.count("."), path)
     if not isinstance(value, Mapping) or not value or "kind" in value or path in _WHOLE:
         return {path: value}
     merged: dict[str, Any] = {}
@@ -30,9 +31,16 @@ def _flattened(path: str, value: Any) -> dict[str, Any]:
     return merged
 
 
+def _by_key(changes: Any) -> dict[str, Any]:
+    """Changes that a caller gave, whose keys are texts."""
+    if not isinstance(changes, Mapping):
+        _arguments.refuse("changes", "a dict by dotted keys", changes)
+    return {_arguments.text("changes", key): value for key, value in changes.items()}
+
+
 def changes_of(changes: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Both as dotted keys; two underscores of a keyword are a dot."""
-    given = {**(changes or {}), **{key.replace("__", "."): value for key, value in keywords.items()}}
+    given = {**(_by_key(changes) if changes is not None else {}), **{key.replace("__", "."): value for key, value in keywords.items()}}
     merged: dict[str, Any] = {}
     for key, value in given.items():
         merged.update(_flattened(key, value))
@@ -160,6 +168,7 @@ class Scenario:
 
     def set(self, setting: Mapping[str, Any]) -> Scenario:
         """The same with other values by dotted keys; "schedule.NAME" is an argument of its own schedules' functions."""
+        setting = _by_key(setting)
         own = {key.partition(".")[2]: value for key, value in setting.items() if self._made and key.startswith("schedule.")}
         rest = {key: value for key, value in setting.items() if key.partition(".")[2] not in own}
         made = {index: each.using(**own) for index, each in self._made.items()} if own else self._made

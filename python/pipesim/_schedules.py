@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import linecache
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, overload
 
-from . import _pipesim, _yaml
+from . import _arguments, _pipesim, _yaml
 from ._errors import InputError
 
 _BLOCK_KEYS = {"placement", "period", "block"}
@@ -111,7 +112,8 @@ def _pass(made: Schedule, value: Any) -> str:
         return value
     if isinstance(value, Sequence) and len(value) == 3:
         return "".join(str(part) for part in value)
-    raise InputError(f"<{made.name}>: expected a pass such as '2F0' or (2, 'F', 0), not {value!r}", f"<{made.name}>")
+    raise InputError(f"<{made.name}>: expected a pass such as '2F0' or (2, 'F', 0), not {_arguments.shown(value)}",
+                     f"<{made.name}>")
 
 
 def _where(made: Schedule) -> tuple[str, int, str]:
@@ -122,13 +124,37 @@ def _where(made: Schedule) -> tuple[str, int, str]:
     return code.co_filename, code.co_firstlineno, line
 
 
+# More passes of a microbatch and chunk than there are kinds, on more devices than any cluster has, are of a function that
+# never ends.
+_MOST_KINDS = 16
+_MOST_LISTS = 1 << 20
+
+
+def _taken(made: Schedule, values: Any, most: int) -> list[Any]:
+    """A list of what a function returned or yields, which may never end."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"<{made.name}>: expected a list of passes per device, not {_arguments.shown(values)}", f"<{made.name}>")
+    taken = list(itertools.islice(values, most + 1))
+    if len(taken) > most:
+        raise InputError(f"<{made.name}>: yields over {most} of what should be a list of passes or of devices", f"<{made.name}>")
+    return taken
+
+
+def _lists(made: Schedule, result: Any, devices: int, microbatches: int) -> list[Any]:
+    """The passes of each device, or the lines of a block."""
+    chunks = made.chunks if isinstance(made.chunks, int) else 1
+    most = _MOST_KINDS * max(1, microbatches) * max(1, chunks)
+    return [each if isinstance(each, Mapping) else _taken(made, each, most)
+            for each in _taken(made, result, _MOST_LISTS)]
+
+
 def pickled(made: Schedule, devices: int, microbatches: int) -> Schedule:
     """A schedule that can be pickled: the same, or of a function that stands in no module its passes."""
     try:
         pickle.dumps(made)
         return made
     except (pickle.PicklingError, AttributeError, TypeError):
-        result = [list(each) if not isinstance(each, (str, Mapping)) else each for each in made(devices, microbatches)]
+        result = _lists(made, made(devices, microbatches), devices, microbatches)
         return Schedule(result, made.name, made.chunks, made.description, made.parameters)
 
 
@@ -138,12 +164,10 @@ def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> _pipesim.
     place = _pipesim.MadeSchedule(made.name, *_where(made))
     if isinstance(result, Mapping):
         return _pipesim.with_description(scenario, index, place, _yaml.block({**made.description, **result}))
-    lists = [list(each) if not isinstance(each, (str, Mapping)) else each for each in result]
+    lists = _lists(made, result, scenario.devices, scenario.microbatches)
     if made.description or any(isinstance(each, Mapping) for each in lists):
         text = _yaml.block(made.description) + "block:\n" + "".join(f"  - {_yaml.flow(each)}\n" for each in lists)
         return _pipesim.with_description(scenario, index, place, text)
-    if any(isinstance(each, str) for each in lists):
-        raise InputError(f"<{made.name}>: expected a list of passes per device, not one list", f"<{made.name}>")
     cells = [[_pass(made, each) for each in of_device] for of_device in lists]
     try:
         return _pipesim.with_passes(scenario, index, place, made.chunks, "\n".join(", ".join(row) or "," for row in cells))
@@ -159,6 +183,6 @@ def _as_written(error: InputError, made: Schedule, lists: Sequence[Any], cells: 
     for written, cell in zip(lists[error.line - 1], cells[error.line - 1]):
         end += len(cell) + 2
         if error.column < end:
-            quoted = "" if isinstance(written, str) else f"\n  written as {written!r}"
+            quoted = "" if isinstance(written, str) else f"\n  written as {_arguments.shown(written)}"
             return InputError(f"{error}{quoted}", error.file, error.line, error.column, error.text)
     return error

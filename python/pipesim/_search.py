@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Union, overload
 
-from . import _pipesim, _schedules
+from . import _arguments, _pipesim, _schedules
 from ._errors import InfeasibleError
 from ._metrics import FoundMetrics
 from ._rows import Row, Rows
@@ -73,8 +73,13 @@ def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, memor
     Returns a Found, or for a frontier Rows of them. Ctrl-C ends the search and raises KeyboardInterrupt.
     """
     asked = read(source, changes, **keywords)
-    rows, left_out = _pipesim.search(asked._read, str(memory_limit), points, list(schedules), max_chunks, max_splits,
-                                     offload, recompute, refine, effort, seed, max_passes, progress)
+    rows, left_out = _pipesim.search(
+        asked._read, str(memory_limit), None if points is None else _arguments.whole("points", points),
+        _arguments.texts("schedules", schedules), _arguments.whole("max_chunks", max_chunks),
+        _arguments.whole("max_splits", max_splits), _arguments.flag("offload", offload),
+        _arguments.flag("recompute", recompute), _arguments.flag("refine", refine),
+        None if effort is None else _arguments.number("effort", effort), _arguments.whole("seed", seed),
+        _arguments.number("max_passes", max_passes), progress)
     if points is None and not rows:
         raise InfeasibleError("\n  left out: ".join([f"no schedule fits into a limit of {memory_limit}", *left_out]))
     found = [Found(row) for row in rows]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import concurrent.futures
 import itertools
 import json
+import math
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from . import _pipesim, _tables, _yaml
-from ._errors import Error, InputError
+from . import _arguments, _pipesim, _tables, _yaml
+from ._errors import Error, InfeasibleError, InputError
 from ._metrics import RunMetrics
 from ._rows import Row
 from ._scenario import Scenario, Source, _over, changes_of, read, text_and_changes, texts_of
@@ -29,6 +30,10 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+# The bound of the command too (docs/how-to/sweep.md).
+_MOST_POINTS = 2_000_000
 
 
 class Point(Row, RunMetrics):
@@ -144,12 +149,16 @@ class OwnSweep(Sweep):
                  progress: Optional[Callable[[dict[str, Any]], Any]]) -> None:
         self._own = None
         self._running = None
+        self._pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
         self._progress = progress
         self.keys = list(grid)
         self._columns = self.keys
         self._schedules = scenario.schedules
+        self.points = math.prod(map(len, grid.values())) * len(self._schedules)
+        if self.points > _MOST_POINTS:
+            raise InfeasibleError(f"a sweep of {self.points:.4g} points; at most {_MOST_POINTS}: fewer values of "
+                                  f"{', '.join(self.keys)}")
         settings = list(itertools.product(*grid.values()))
-        self.points = len(settings) * len(self._schedules)
         self._scenario = scenario
         self._done: list[Point] = []
         self._pool = concurrent.futures.ThreadPoolExecutor(threads)
@@ -165,6 +174,8 @@ class OwnSweep(Sweep):
             comparison = self._scenario.set(setting).simulate(numbers_only=True)
             lines = [{**comparison._line(index), "reason": None} for index in range(len(comparison))]
             lines += [{"schedule": label, "reason": reason} for label, reason in comparison.refused]
+        except StopIteration as error:  # it would end the sweep without a word
+            raise RuntimeError("the schedule's function raised StopIteration") from error
         except Error as error:
             lines = [{"schedule": name, "reason": str(error)} for name in self._schedules]
         first = number * len(self._schedules)
@@ -173,7 +184,8 @@ class OwnSweep(Sweep):
 
     def close(self) -> None:
         """Ends the sweep after the points at work."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
     def __next__(self) -> Point:
         while not self._ready:
@@ -204,6 +216,20 @@ class OwnSweep(Sweep):
         return self._done
 
 
+def _lists_of(grid: Any) -> dict[str, list[Any]]:
+    """The grid of a sweep in this process, checked as that of a file is."""
+    if not isinstance(grid, Mapping) or not grid:
+        _arguments.refuse("grid", "a dict of lists by key", grid)
+    lists = {}
+    for key, values in grid.items():
+        if getattr(values, "size", 0) > _MOST_POINTS:  # of an array
+            _arguments.refuse(f"grid: {key}", f"at most {_MOST_POINTS} values", values)
+        lists[_arguments.text("grid", key)] = values.tolist() if hasattr(values, "tolist") else values
+        if isinstance(lists[key], (str, bytes)) or not isinstance(lists[key], Sequence) or not lists[key]:
+            _arguments.refuse(f"grid: {key}", "a list of values", values)
+    return lists
+
+
 def sweep(source: Source, changes: Mapping[str, Any] | None = None, /, *,
           grid: Optional[Mapping[str, Sequence[Any]]] = None,
           folder: Union[str, os.PathLike[str], None] = None, processes: Optional[int] = None,
@@ -219,6 +245,7 @@ def sweep(source: Source, changes: Mapping[str, Any] | None = None, /, *,
     stored in the folder. Processes are forked by the call.
     """
     given = changes_of(changes, keywords)
+    count = (os.cpu_count() or 1) if processes is None else _arguments.whole("processes", processes)
     if grid is None and isinstance(source, Mapping) and "grid" in (source.get("sweep") or {}):
         grid = source["sweep"]["grid"]
         source = {key: value for key, value in source.items() if key != "sweep"}
@@ -227,7 +254,7 @@ def sweep(source: Source, changes: Mapping[str, Any] | None = None, /, *,
         if grid is None or folder is not None:
             raise InputError("a schedule made in Python is swept over a grid, without a folder: the function is called "
                              "for every point", "<sweep>")
-        return OwnSweep(read(source, given), grid, processes or os.cpu_count() or 1, progress)
+        return OwnSweep(read(source, given), _lists_of(grid), count, progress)
     if grid is not None:
         text = f"{text.rstrip()}\nsweep: {_yaml.flow({'grid': grid}, 'sweep')}\n"
     before = getattr(source, "changes", [])
@@ -235,4 +262,4 @@ def sweep(source: Source, changes: Mapping[str, Any] | None = None, /, *,
     place = None if folder is None else os.fspath(folder)
     if place is not None:
         os.makedirs(place, exist_ok=True)
-    return Sweep(described, place, processes or os.cpu_count() or 1, progress)
+    return Sweep(described, place, count, progress)

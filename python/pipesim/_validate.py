@@ -6,7 +6,7 @@ import json
 import os
 from typing import Union
 
-from . import _pipesim
+from . import _arguments, _pipesim
 from ._rows import Row, Rows
 
 
@@ -16,7 +16,7 @@ def validate(name: str, data: Union[str, "os.PathLike[str]"] = "") -> Rows[Row]:
     name: one of `validations()`, such as "korthikanti", or "runs" for measured training runs. data: a folder
     with tables of the same form. Returns a row per cell, with its `published` and `simulated` value.
     """
-    rows = json.loads(_pipesim.validate(name, os.fspath(data)))
+    rows = json.loads(_pipesim.validate(_arguments.text("name", name), os.fspath(data)))
     return Rows([Row(row) for row in rows], ("table", "cell", "published", "simulated"))
 
 

@@ -22,6 +22,25 @@ _SECONDS = {"forward", "backward_input", "backward_weight", "overlapped", "recom
 _BYTES = {"activation", "weight_stash", "checkpoint", "output_activation"}
 
 
+# No scenario is as deep or long.
+_MOST_LEVELS = 50
+_MOST_ENTRIES = 1 << 22
+
+
+def check_depth(level: int, path: str) -> None:
+    """Refuses what may hold itself."""
+    if level > _MOST_LEVELS:
+        raise InputError(f"<dict>: {path[:80]}...: nested more than {_MOST_LEVELS} deep", "<dict>")
+
+
+def _checked(value: Any, level: int, path: str) -> None:
+    """Refuses a list, dict or array that is nested too deep, or has more entries than anybody wants."""
+    check_depth(level, path)
+    entries = value.size if hasattr(value, "size") else len(value)
+    if entries > _MOST_ENTRIES:
+        raise InputError(f"<dict>: {path or 'scenario'}: {entries} entries; at most {_MOST_ENTRIES}", "<dict>")
+
+
 def _unit(path: str) -> str:
     """The unit of a float at a path, behind a space; nothing where it has none."""
     section, _, key = path.replace("-", "_").partition(".")
@@ -55,21 +74,25 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def flow(value: Any, path: str = "") -> str:
+def flow(value: Any, path: str = "", level: int = 0) -> str:
     """The value on one line."""
     if hasattr(value, "tolist"):
+        _checked(value, level, path)
         value = value.tolist()  # NumPy's arrays and numbers
     if isinstance(value, Mapping):
-        entries = (f"{_scalar(str(key), path)}: {flow(each, f'{path}.{key}'.lstrip('.'))}"
+        _checked(value, level, path)
+        entries = (f"{_scalar(str(key), path)}: {flow(each, f'{path}.{key}'.lstrip('.'), level + 1)}"
                    for key, each in value.items())
         return "{" + ", ".join(entries) + "}"
     if _is_list(value):
-        return "[" + ", ".join(flow(each, f"{path}.{i}") for i, each in enumerate(value)) + "]"
+        _checked(value, level, path)
+        return "[" + ", ".join(flow(each, f"{path}.{i}", level + 1) for i, each in enumerate(value)) + "]"
     return _scalar(value, path)
 
 
 def block(value: Mapping[str, Any], indent: str = "", path: str = "") -> str:
     """The dict as lines, a key on each; lists stand on one."""
+    _checked(value, len(indent) // 2, path)
     lines = []
     for key, each in value.items():
         name = f"{indent}{_scalar(str(key), path)}:"
@@ -77,5 +100,5 @@ def block(value: Mapping[str, Any], indent: str = "", path: str = "") -> str:
         if isinstance(each, Mapping) and each:
             lines.append(f"{name}\n{block(each, indent + '  ', inner)}")
         else:
-            lines.append(f"{name} {flow(each, inner)}\n")
+            lines.append(f"{name} {flow(each, inner, len(indent) // 2)}\n")
     return "".join(lines)

@@ -19,7 +19,7 @@ std::pair<std::string_view, size_t> window(std::string_view line, int column) {
 }
 
 std::string located(const Location& where, std::string_view message) {
-  std::string text = where.file;
+  std::string text = shortened(where.file);
   if (where.line > 0) text += fmt::format(":{}:{}", where.line, where.column);
   text += text.empty() ? std::string(message) : fmt::format(": {}", message);
   if (!where.text.empty() && where.column > 0) {
