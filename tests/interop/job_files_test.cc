@@ -265,9 +265,54 @@ TEST(DeepspeedImport, ReadsZerosStages) {
   const Draft disk = draft_of("\"stage\": 2, \"offload_optimizer\": {\"device\": \"nvme\"}", "");
   EXPECT_EQ(disk.not_modelled,
             std::vector<std::string>{"zero_optimization.offload_optimizer.device nvme"});
-  const Draft bits = draft_of("\"stage\": 1", ", \"optimizer\": {\"type\": \"OneBitAdam\"}");
+  const Draft bits = draft_of("\"stage\": 1", ", \"optimizer\": {\"type\": \"ZeroOneAdam\"}");
   ASSERT_EQ(bits.stops.size(), 1U);
   EXPECT_EQ(bits.stops[0].first, "optimizer.type");
+}
+
+// 1-bit Adam's first steps exchange whole gradients; of those behind nothing is known.
+TEST(DeepspeedImport, AsksWhichPartOfARunIsMeant) {
+  const auto draft_of = [](const std::string& more, const Given& given) {
+    Settings settings = read_json_settings(
+        "deepspeed", "ds.json",
+        "{\"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 4,\n"
+        "\"fp16\": {\"enabled\": true}, \"model\": \"llama3-8b\", \"seq_length\": 1024, "
+        "\"num_stages\": 1, \"world_size\": 8, " +
+            more + "}",
+        given);
+    for (const auto& [name, value] : given) settings.give(name, value, {});
+    return deepspeed_draft(settings, "dgx-h100");
+  };
+  const std::string one_bit =
+      "\"optimizer\": {\"type\": \"OneBitAdam\", \"params\": {\"freeze_step\": 400}}";
+  EXPECT_EQ(draft_of(one_bit, {}).missing,
+            std::vector<std::string>{
+                "optimizer_stage=...: optimizer.type (line 2: warmup or compressed)"});
+  const Draft warm = draft_of(one_bit, {{"optimizer_stage", "warmup"}});
+  EXPECT_TRUE(warm.missing.empty() && warm.stops.empty()) << scenario_of(warm);
+  EXPECT_NE(scenario_of(warm).find("the first 400 steps of OneBitAdam"), std::string::npos);
+  EXPECT_EQ(draft_of(one_bit, {{"optimizer_stage", "compressed"}}).stops.size(), 1U);
+  EXPECT_THROW(draft_of(one_bit, {{"optimizer_stage", "late"}}), InputError);
+
+  const std::string dropping =
+      "\"data_efficiency\": {\"data_routing\": {\"random_ltd\": {\"enabled\": true, "
+      "\"total_layer_num\": 12, \"random_ltd_schedule\": {\"min_value\": 128, \"max_value\": "
+      "1024}}}}";
+  EXPECT_EQ(draft_of(dropping, {}).missing.size(), 1U);
+  const Draft after = draft_of(dropping, {{"random_ltd", "after"}});
+  EXPECT_TRUE(after.missing.empty() && after.stops.empty()) << scenario_of(after);
+  EXPECT_EQ(draft_of(dropping, {{"random_ltd", "during"}}).stops.size(), 1U);
+}
+
+TEST(DeepspeedImport, ReadsASectionThatIsSwitchedOffAsNothing) {
+  Settings settings = read_json_settings(
+      "deepspeed", "ds.json",
+      "{\"sparse_attention\": {\"enabled\": false, \"num_local_blocks\": 4},\n"
+      "\"compression_training\": {\"layer_reduction\": {\"enabled\": true, \"keep_number_layer\": "
+      "6}}, \"model\": \"llama3-8b\"}");
+  const Draft draft = deepspeed_draft(settings, "dgx-h100");
+  EXPECT_TRUE(draft.stops.empty()) << scenario_of(draft);
+  EXPECT_NE(scenario_of(draft).find("  base: llama3-8b\n  num_layers: 6\n"), std::string::npos);
 }
 
 }  // namespace

@@ -117,5 +117,55 @@ TEST(YamlSettings, TakesTheAdaptersThatNemoNames) {
   EXPECT_EQ(with("ptuning").stops[0].first, "peft_scheme");
 }
 
+TEST(YamlSettings, TakesHowNemosOptimizerExchanges) {
+  const std::string text =
+      "model:\n  transformer_engine: False\n  rotary_percentage: 0.5\n  optim: {name: "
+      "mcore_distributed_optim, overlap_grad_sync: true, overlap_param_sync: false, "
+      "grad_sync_dtype: bf16}\n";
+  EXPECT_EQ(value(text, "overlap_grad_reduce"), "true");
+  EXPECT_EQ(value(text, "overlap_param_gather"), "false");
+  EXPECT_EQ(value(text, "grad_sync_dtype"), "bf16");
+  EXPECT_EQ(value(text, "transformer_impl"), "local");
+  EXPECT_EQ(value(text, "rotary_percent"), "0.5");
+  EXPECT_EQ(value("model: {optim: {name: lion}}\n", "optimizer"), "lion");
+}
+
+TEST(YamlSettings, LeaveOutWhatASwitchThatIsOffWouldSay) {
+  const auto stops = [](const std::string& offloads) {
+    return megatron_draft(settings_of("model: {cpu_offloading: " + offloads +
+                                      ", cpu_offloading_num_layers: 95}\n"),
+                          "")
+        .stops.size();
+  };
+  EXPECT_EQ(stops("false"), 0U);
+  EXPECT_EQ(stops("true"), 2U);
+}
+
+// Learned prompts and heads of reward models are no training of the whole model.
+TEST(YamlSettings, StopAtWhatTrainsAnotherModel) {
+  for (const char* said : {"virtual_prompt_style: no-prompts", "output_sequence: False"}) {
+    EXPECT_EQ(megatron_draft(settings_of("model: {" + std::string(said) + "}\n"), "").stops.size(),
+              1U)
+        << said;
+  }
+}
+
+TEST(YamlSettings, ReadsPrimusSinksAndMamba) {
+  const std::string model = "num_layers: 4\nhidden_size: 64\nnum_attention_heads: 4\n";
+  const auto scenario = [&](const std::string& more) {
+    return scenario_of(megatron_draft(settings_of(model + more), ""));
+  };
+  const std::string sinks = scenario("use_sink_attention: true\nsink_sliding_window: 128\n");
+  EXPECT_NE(sinks.find("attention_sinks: true"), std::string::npos) << sinks;
+  EXPECT_NE(sinks.find("attention_window: 128"), std::string::npos) << sinks;
+  EXPECT_NE(sinks.find("layer_pattern: \"WG\""), std::string::npos) << sinks;
+  const std::string mamba = scenario("model_type: mamba\nis_hybrid_model: false\n");
+  EXPECT_NE(mamba.find("layer_pattern: \"MMMM\""), std::string::npos) << mamba;
+  EXPECT_EQ(mamba.find("not understood"), std::string::npos) << mamba;
+  EXPECT_NE(
+      scenario("model_type: mamba\nis_hybrid_model: true\n").find("not understood: model_type"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace pipesim::yaml_settings_test

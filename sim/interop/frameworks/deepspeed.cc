@@ -2,6 +2,7 @@
 // batch, precision, ZeRO and what is recomputed; model and degrees are in the program that loads
 // it, and are named as missing unless they stand beside it.
 #include <algorithm>
+#include <cctype>
 #include <fmt/format.h>
 
 #include "models/layer_context.h"
@@ -9,6 +10,10 @@
 
 namespace pipesim {
 namespace {
+
+constexpr const char* kDropsTokens = "data_efficiency.data_routing.random_ltd.enabled";
+constexpr const char* kMostTokens =
+    "data_efficiency.data_routing.random_ltd.random_ltd_schedule.max_value";
 
 // "auto" is filled in by the program.
 std::optional<long> known_number(Settings& settings, std::initializer_list<const char*> names) {
@@ -118,7 +123,10 @@ void put_samples_and_data(const Ranks& ranks, Settings& settings, Draft& draft) 
                     *samples.micro * *samples.steps * *samples.data, *samples.all));
   }
   put_parts(samples, settings.asks("train_batch_size"), draft);
-  if (const auto length = known_number(settings, {"seq_length"})) {
+  auto length = known_number(settings, {"seq_length"});
+  if (!length && is_known_set(settings, {kDropsTokens}))
+    length = known_number(settings, {kMostTokens});
+  if (length) {
     put(draft.batch, "seq_length", *length);
   } else {
     draft.missing.emplace_back("the tokens of a sample: seq_length=N");
@@ -158,6 +166,95 @@ void put_offload(Settings& settings, Draft& draft) {
   }
 }
 
+// A run in two parts that cost differently: NAME=PART says which of them is meant.
+std::optional<std::string> part_of_run(const char* name, const Setting& because,
+                                       std::vector<std::string> parts, Settings& settings) {
+  const auto asked = settings.text({name});
+  if (asked && std::ranges::count(parts, *asked) > 0) return asked;
+  if (asked) {
+    const Setting& given = *settings.find({name});
+    throw InputError(given.where, fmt::format("{}: expected {} or {}, not '{}'", name, parts[0],
+                                              parts[1], *asked));
+  }
+  settings.ask({{because.name}, {name}, std::move(parts), because.where});
+  return std::nullopt;
+}
+
+// 1-bit Adam and LAMB exchange whole gradients up to freeze_step, as Adam does, and a bit a number
+// of momentum behind it (deepspeed/runtime/fp16/onebit).
+void put_one_bit_optimizer(const Setting& type, Settings& settings, Draft& draft) {
+  constexpr long kFreezeStep = 100000;  // its default
+  const long steps = settings.number({"optimizer.params.freeze_step"}).value_or(kFreezeStep);
+  const auto part = part_of_run("optimizer_stage", type, {"warmup", "compressed"}, settings);
+  if (!part) return;
+  if (*part == "compressed") {
+    not_understood(draft, "optimizer.type",
+                   fmt::format("optimizer.type {} behind step {}: momentum in a bit a number",
+                               type.text(), steps));
+    return;
+  }
+  draft.notes.push_back(
+      fmt::format("the first {} steps of {}, which exchange whole gradients", steps, type.text()));
+  draft.not_modelled.push_back(
+      fmt::format("optimizer.type {}: the errors that it keeps, 4 bytes a parameter and as many "
+                  "again over the data ranks",
+                  type.text()));
+}
+
+void put_optimizer(Settings& settings, Draft& draft) {
+  const Setting* type = settings.find({"optimizer.type"});
+  std::string name = type == nullptr ? "Adam" : type->text();
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (name == "onebitadam" || name == "onebitlamb") {
+    put_one_bit_optimizer(*type, settings, draft);
+  } else {
+    stop_at_optimizer("optimizer.type", type == nullptr ? name : type->text(), draft);
+  }
+}
+
+// Random layerwise token dropping: layers see a number of tokens that grows up to max_value.
+void put_dropped_tokens(Settings& settings, Draft& draft) {
+  const Setting* dropping = settings.find({kDropsTokens});
+  const auto part = settings.text({"random_ltd"});
+  if (dropping == nullptr && settings.asks(kDropsTokens)) {
+    if (!part) settings.ask({{kDropsTokens}, {"random_ltd"}, {"after", "during"}, {}});
+    return;
+  }
+  if (!is_known_set(settings, {kDropsTokens})) return;
+  for (const char* of :
+       {"total_layer_num", "random_ltd_layer_num", "random_ltd_layer_id", "model_mask_name",
+        "model_type", "hidden_state_order", "random_ltd_schedule.min_value",
+        "random_ltd_schedule.schedule_type", "random_ltd_schedule.schedule_config.require_steps",
+        "random_ltd_schedule.schedule_config.seq_per_step"}) {
+    const std::string path = std::string("data_efficiency.data_routing.random_ltd.") + of;
+    (void)settings.find({path.c_str()});
+  }
+  const long most = known_number(settings, {kMostTokens}).value_or(0);
+  const long length = known_number(settings, {"seq_length"}).value_or(most);
+  if (!part_of_run("random_ltd", *dropping, {"after", "during"}, settings)) return;
+  if (part == "after" && most >= length) {
+    draft.notes.emplace_back(
+        "the steps behind the schedule of random_ltd, whose layers see all tokens");
+    return;
+  }
+  not_understood(draft, "random_ltd",
+                 fmt::format("random_ltd {}: layers see {} of {} tokens", *part,
+                             part == "after" ? std::to_string(most) : "some", length));
+}
+
+// A student of fewer layers than its teacher.
+void put_fewer_layers(Settings& settings, Draft& draft) {
+  const bool fewer = is_known_set(settings, {"compression_training.layer_reduction.enabled"});
+  const auto layers =
+      known_number(settings, {"compression_training.layer_reduction.keep_number_layer"});
+  if (!fewer || !layers || draft.model_name.empty()) return;
+  put(draft.model, "base", draft.model_name);
+  put(draft.model, "num_layers", *layers);
+  draft.model_name.clear();
+  draft.notes.emplace_back("the student of layer_reduction alone, without a pass of its teacher");
+}
+
 void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) {
   const bool fp16 = is_known_set(settings, {"fp16.enabled"});
   const bool bf16 = is_known_set(settings, {"bf16.enabled", "bfloat16.enabled"});
@@ -170,7 +267,7 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
     draft.notes.emplace_back("fp32, which it is where the settings enable neither bf16 nor fp16");
   }
   put_zero(ranks, zero, settings, draft);
-  stop_at_optimizer("optimizer.type", settings.text({"optimizer.type"}).value_or("Adam"), draft);
+  put_optimizer(settings, draft);
   put_offload(settings, draft);
   const auto interval = settings.number({"pipeline.activation_checkpoint_interval"}).value_or(0);
   if (interval > 0) draft.recompute = "full";
@@ -193,6 +290,8 @@ Draft deepspeed_draft(Settings settings, const std::string& cluster) {
   const Ranks ranks = put_ranks(settings, zero, draft);
   put_samples_and_data(ranks, settings, draft);
   put_state(ranks, zero, settings, draft);
+  put_dropped_tokens(settings, draft);
+  put_fewer_layers(settings, draft);
   if (settings.is_set({"zero_optimization.overlap_comm"}) && !cluster.empty()) {
     put(draft.cost, "kind", "roofline");
     put_flag(draft.cost, "overlap_grad_reduce", true);

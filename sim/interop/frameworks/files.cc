@@ -105,9 +105,20 @@ class Template {
   std::set<std::string> names_;
 };
 
+bool is_false(const JsonValue& value) {
+  const bool other =
+      value.is_map() || value.is_list() || value.is_null() || value.is_number() || value.is_text();
+  return !other && !value.flag();
+}
+
 void add_leaves(const JsonValue& value, const std::string& path, const Template& words,
                 Settings& to) {
   if (value.is_map()) {
+    // A section that is switched off says nothing else.
+    for (const JsonValue& each : value.values()) {
+      const bool off = !path.empty() && each.key() == "enabled" && is_false(each);
+      if (off) return add_leaves(each, fmt::format("{}.enabled", path), words, to);
+    }
     for (const JsonValue& each : value.values()) {
       add_leaves(each, path.empty() ? each.key() : fmt::format("{}.{}", path, each.key()), words,
                  to);

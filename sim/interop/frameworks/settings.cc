@@ -114,6 +114,12 @@ bool Settings::has(const std::string& name) const {
   return std::ranges::count(settings_, name, &Setting::name) > 0;
 }
 
+std::optional<std::string> Settings::seen(const std::string& name) const {
+  const auto found = std::ranges::find(settings_, name, &Setting::name);
+  const bool known = found != settings_.end() && found->asks.empty() && !is_nothing(*found);
+  return known ? std::optional(found->text()) : std::nullopt;
+}
+
 bool Settings::is_given(const std::string& name) const {
   const auto found = std::ranges::find(settings_, name, &Setting::name);
   return found != settings_.end() && found->given;
@@ -253,6 +259,13 @@ std::string words_for(const Setting& setting, const KnownSettings& known, bool i
   return near.empty() ? words : fmt::format("{}; did you mean '{}'?", words, near);
 }
 
+// True for cpu_offloading_num_layers where cpu_offloading is false.
+bool is_of_switched_off(const std::string& name, const std::vector<Setting>& all) {
+  return std::ranges::any_of(all, [&](const Setting& each) {
+    return name.starts_with(each.name + "_") && small(each.text()) == "false";
+  });
+}
+
 // True where nothing is lost without a setting that nothing took.
 bool says_nothing(const Setting& setting, bool in_catalogue) {
   return setting.usual || small(setting.text()) == "auto" || !setting.asks.empty() ||
@@ -274,7 +287,8 @@ Untaken Settings::untaken() const {
     const auto usual = default_of(known, setting.name);
     const bool usually =
         usual && !setting.values.empty() && small(setting.text()) == small(usual->value_or("null"));
-    const bool without = says_nothing(setting, usual.has_value());
+    const bool without =
+        says_nothing(setting, usual.has_value()) || is_of_switched_off(setting.name, settings_);
     if (usually || without || covers(known.no_effect, setting.name)) {
       ++untaken.without_effect;
       continue;

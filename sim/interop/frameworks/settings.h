@@ -80,6 +80,8 @@ class Settings {
     return framework_ != "torchtitan" && framework_ != "deepspeed";
   }
   [[nodiscard]] bool has(const std::string& name) const;
+  // A value that is known and says something; the setting is not taken.
+  [[nodiscard]] std::optional<std::string> seen(const std::string& name) const;
   [[nodiscard]] bool is_given(const std::string& name) const;  // beside the file
 
   // ---- of scripts ----
@@ -141,6 +143,8 @@ Settings read_yaml_settings(
     const std::string& framework, const std::string& file, const std::string& text,
     const Given& given = {},
     const ScriptReader& reader = [](const std::string&) { return std::nullopt; });
+// Adds what Primus' own settings say under Megatron-LM's names.
+void rename_primus_settings(Settings& settings);
 // YAML of a framework that says Megatron-LM's settings by other names (GPT-NeoX, nanotron), known
 // by paths that only its files have; nothing where it is none of these.
 std::optional<Settings> read_renamed_settings(const std::string& file, const std::string& text);

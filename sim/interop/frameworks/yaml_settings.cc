@@ -43,7 +43,9 @@ std::string joined_path(const Path& path) {
 
 // Sections of logs, files, tokenizers and the like.
 bool is_aside(const std::string& section) {
-  static constexpr std::array<std::string_view, 28> kAside{"ENV_VARS",
+  static constexpr std::array<std::string_view, 30> kAside{"ENV_VARS",
+                                                           "env_vars",
+                                                           "s3_checkpointing",
                                                            "METRICS",
                                                            "hydra",
                                                            "run",
@@ -94,6 +96,7 @@ class YamlSettings {
     if (!root.is_map()) root.fail("expected a map of settings");
     collect_root(root, 0);
     for (const Leaf& leaf : leaves_) add(leaf);
+    rename_primus_settings(settings_);
   }
 
  private:
@@ -173,16 +176,25 @@ class YamlSettings {
       }
     }
   }
-  // NeMo's optimizer that is divided over data ranks.
+  // NeMo's optimizer, which one of its own divides over data ranks, and how it exchanges.
   void take_optimizer(const std::string& section, const YamlValue& value) {
     if (section != "optim" || !value.is_map()) return;
-    for (const auto& [key, name] : value.all_entries()) {
-      if (key != "name" || !name.is_scalar()) continue;
-      const std::string& text = name.node().Scalar();
-      if (text.find("distributed") != std::string::npos) {
-        settings_.add({"use_distributed_optimizer", {"true"}, name.where()});
-      }
+    static const std::map<std::string, std::string> kNames{
+        {"overlap_grad_sync", "overlap_grad_reduce"},
+        {"overlap_param_sync", "overlap_param_gather"},
+        {"grad_sync_dtype", "grad_sync_dtype"}};
+    for (const auto& [key, setting] : value.all_entries()) {
+      if (!setting.is_scalar()) continue;
+      const std::string& text = setting.node().Scalar();
+      const auto known = kNames.find(key);
+      if (known != kNames.end()) settings_.add({known->second, {text}, setting.where()});
+      if (key == "name") name_optimizer(text, setting.where());
     }
+  }
+  void name_optimizer(const std::string& name, const Location& where) {
+    const bool distributed = name.find("distributed") != std::string::npos;
+    if (distributed) settings_.add({"use_distributed_optimizer", {"true"}, where});
+    if (!distributed) settings_.add({"optimizer", {name}, where});
   }
   // Primus: a module names its defaults, its model, and what it overrides.
   void collect_modules(const YamlValue& root, const YamlValue& modules, int depth) {
@@ -249,9 +261,19 @@ class YamlSettings {
     }
     return target;
   }
+  // NeMo's and Bridge's names.
+  static std::string megatron_name(const std::string& name) {
+    static const std::map<std::string, std::string> kNames{
+        {"sequence_length", "seq_length"},
+        {"fp8_params", "fp8_param_gather"},
+        {"rotary_percentage", "rotary_percent"},
+        {"use_flash_attention", "use_flash_attn"},
+        {"transformer_engine", "transformer_impl"}};
+    const auto found = kNames.find(name);
+    return found == kNames.end() ? name : found->second;
+  }
   void add(const Leaf& leaf) {
-    std::string name = leaf.path.back();
-    if (name == "sequence_length") name = "seq_length";
+    const std::string name = megatron_name(leaf.path.back());
     const int rank = rank_of(leaf.path);
     const auto known = ranks_.find(name);
     if (known != ranks_.end() && known->second > rank) return;
@@ -268,6 +290,10 @@ class YamlSettings {
     } else {
       setting.values.push_back(
           leaf.value.is_scalar() ? resolved(leaf.value.node().Scalar(), leaf.path) : "null");
+    }
+    if (name == "transformer_impl" && !setting.values.empty()) {
+      std::string& value = setting.values.front();
+      if (value == "False" || value == "false") value = "local";
     }
     setting.asks = asks_;
     setting.usual = leaf.usual;

@@ -1,0 +1,46 @@
+// Settings of Primus that Megatron-LM has by other names.
+#include <algorithm>
+
+#include "sim/interop/frameworks/settings.h"
+
+namespace pipesim {
+namespace {
+
+// A score a head of no token, and a window of so many tokens in the layers before full ones.
+void rename_sinks(Settings& settings) {
+  if (!settings.is_set({"use_sink_attention"})) return;
+  const Location where = settings.find({"use_sink_attention"})->where;
+  const long window = settings.number({"sink_sliding_window"}).value_or(0);
+  const bool alternates = settings.flag({"sink_window_even_layers_only"}).value_or(true);
+  settings.add({"softmax_type", {"learnable"}, where});
+  if (window == 0) return;
+  settings.add({"window_size", {std::to_string(window - 1), "0"}, where});
+  if (alternates) settings.add({"window_attn_skip_freq", {"2"}, where});
+}
+
+// Its class of Mamba models: a pattern of layers, or Mamba's alone. By ratios of layers its own
+// stacks place them, in which way no setting says.
+void rename_mamba(Settings& settings) {
+  if (settings.seen("model_type") != "mamba") return;
+  const bool listed =
+      settings.seen("hybrid_override_pattern") || settings.seen("hybrid_layer_pattern");
+  const auto layers = settings.number({"num_layers"}, 1);
+  if (!listed && (settings.is_set({"is_hybrid_model"}) || !layers)) return;
+  if (!listed) {
+    constexpr long kMostLayers = 1 << 16;
+    const auto letters = static_cast<size_t>(std::min(*layers, kMostLayers));
+    settings.add({"hybrid_layer_pattern",
+                  {std::string(letters, 'M')},
+                  settings.find({"model_type"})->where});
+  }
+  (void)settings.find({"model_type", "hybrid_attention_ratio", "hybrid_mlp_ratio"});
+}
+
+}  // namespace
+
+void rename_primus_settings(Settings& settings) {
+  rename_sinks(settings);
+  rename_mamba(settings);
+}
+
+}  // namespace pipesim
