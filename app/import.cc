@@ -176,7 +176,7 @@ std::optional<std::string> sourced(const ImportOptions& options, const CommandLi
   std::vector<std::string> places{file_beside(options.file, path)};
   for (fs::path folder = fs::absolute(options.file).parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
-    for (const char* kind : {"models/megatron", "modules/megatron"}) {
+    for (const char* kind : {"models/megatron", "modules/megatron", "."}) {
       places.push_back((folder / "primus/configs" / kind / path).string());
     }
   }

@@ -167,5 +167,31 @@ TEST(YamlSettings, ReadsPrimusSinksAndMamba) {
       std::string::npos);
 }
 
+TEST(YamlSettings, FindPrimusFilesByTheFramework) {
+  const Given files{{"models/megatron_bridge/m.yaml", "num_layers: 3\n"},
+                    {"m.yaml", "num_layers: 4\n"}};
+  const auto layers = [&](const std::string& framework) {
+    return value("modules:\n  post_trainer: {framework: " + framework + ", model: m.yaml}\n",
+                 "num_layers", {}, files);
+  };
+  EXPECT_EQ(layers("megatron_bridge"), "3");
+  EXPECT_EQ(layers("megatron"), "4");
+}
+
+// Primus' defaults say otherwise, and Megatron-LM overrules them.
+TEST(YamlSettings, SumGradientsOfBf16WeightsInFp32) {
+  const auto in_fp32 = [](const std::string& precision, const std::string& more) {
+    const std::string text = scenario_of(
+        megatron_draft(settings_of("num_layers: 4\nhidden_size: 64\nnum_attention_heads: 4\n"
+                                   "accumulate_allreduce_grads_in_fp32: false\n" +
+                                   precision + ": true\n" + more),
+                       ""));
+    return text.find("accumulate_allreduce_grads_in_fp32: true") != std::string::npos;
+  };
+  EXPECT_TRUE(in_fp32("bf16", ""));
+  EXPECT_FALSE(in_fp32("bf16", "grad_reduce_in_bf16: true\n"));
+  EXPECT_FALSE(in_fp32("fp16", ""));
+}
+
 }  // namespace
 }  // namespace pipesim::yaml_settings_test

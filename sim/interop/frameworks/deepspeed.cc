@@ -266,6 +266,10 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
   } else if (!fp16 && !bf16) {
     draft.notes.emplace_back("fp32, which it is where the settings enable neither bf16 nor fp16");
   }
+  const auto sums = settings.text({"data_types.grad_accum_dtype"});
+  if (sums && *sums != "auto") {
+    put_flag(draft.memory, "accumulate_allreduce_grads_in_fp32", *sums == "fp32");
+  }
   put_zero(ranks, zero, settings, draft);
   put_optimizer(settings, draft);
   put_offload(settings, draft);

@@ -262,9 +262,13 @@ void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
   put_sharding(draft.memory, state);
 }
 
-void put_gradients(Settings& settings, Section& memory) {
+// Megatron-LM sums gradients of bf16 weights in fp32, whatever accumulate_allreduce_grads_in_fp32
+// says, unless grad_reduce_in_bf16 is set.
+void put_gradients(Settings& settings, bool bf16_weights, Section& memory) {
   const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16", "o2_gradient"});
-  const auto in_fp32 = settings.flag({"accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32"});
+  const auto summed = settings.flag({"accumulate_allreduce_grads_in_fp32"});
+  auto in_fp32 = settings.flag({"grad_reduce_in_fp32"});  // Bridge's
+  if (!in_fp32 && summed) in_fp32 = *summed || bf16_weights;
   const auto synced = settings.text({"grad_sync_dtype"});  // NeMo's
   if (in_bf16 || in_fp32 || synced) {
     const bool less = in_bf16 || (synced && *synced != "fp32" && *synced != "32");
@@ -279,7 +283,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   put(memory, "precision", precision);
   put_sharded(settings, data, draft);
   put_optimizer_state(settings, precision != "fp16" && precision != "fp32", draft);
-  put_gradients(settings, memory);
+  put_gradients(settings, precision != "fp16" && precision != "fp32", memory);
   const auto backend = settings.text({"attention_backend"}).value_or("auto");
   const bool local = settings.text({"transformer_impl"}).value_or("") == "local" &&
                      !settings.is_set({"use_flash_attn"});

@@ -36,9 +36,16 @@ void rename_mamba(Settings& settings) {
   (void)settings.find({"model_type", "hybrid_attention_ratio", "hybrid_mlp_ratio"});
 }
 
+// Stages of training that its trainers name themselves.
+void take_stage(Settings& settings) {
+  const std::string stage = settings.seen("stage").value_or("");
+  if (stage.find("pretrain") != std::string::npos) (void)settings.find({"stage"});
+}
+
 }  // namespace
 
 void rename_primus_settings(Settings& settings) {
+  take_stage(settings);
   rename_sinks(settings);
   rename_mamba(settings);
 }

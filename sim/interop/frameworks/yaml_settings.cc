@@ -200,11 +200,12 @@ class YamlSettings {
   void collect_modules(const YamlValue& root, const YamlValue& modules, int depth) {
     for (const auto& [name, module] : modules.all_entries()) {
       if (!module.is_map() || name.find("train") == std::string::npos) continue;
-      for (const char* file : {"config", "model"}) {
+      framework_ = scalar_of(module, "framework").value_or("megatron");
+      for (const auto& [file, folder] : {std::pair("config", "modules"), {"model", "models"}}) {
         for (const auto& [key, value] : module.all_entries()) {
           if (key == file && value.is_scalar()) {
             usual_ = key == "config";
-            follow(resolved(value.node().Scalar(), {}), value, depth);
+            follow(primus_path(folder, resolved(value.node().Scalar(), {})), value, depth);
           }
         }
       }
@@ -216,6 +217,16 @@ class YamlSettings {
     for (const auto& [key, value] : root.all_entries()) {
       if (key == "world_size") leaves_.push_back({{key}, value, usual_});
     }
+  }
+  static std::optional<std::string> scalar_of(const YamlValue& map, const char* name) {
+    for (const auto& [key, value] : map.all_entries()) {
+      if (key == name && value.is_scalar()) return value.node().Scalar();
+    }
+    return std::nullopt;
+  }
+  // Frameworks beside Megatron-LM have folders of their own.
+  [[nodiscard]] std::string primus_path(const char* folder, const std::string& file) const {
+    return framework_ == "megatron" ? file : fmt::format("{}/{}/{}", folder, framework_, file);
   }
   void follow_all(const YamlValue& value, int depth) {
     if (value.is_scalar()) return follow(value.node().Scalar(), value, depth);
@@ -390,6 +401,7 @@ class YamlSettings {
   std::deque<YamlSource> sources_;
   std::vector<Leaf> leaves_;
   bool usual_ = false;
+  std::string framework_ = "megatron";  // of a Primus module
   std::map<std::string, int> ranks_;
   std::vector<std::string> asks_;
   std::set<std::string> variables_;
