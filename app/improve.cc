@@ -141,6 +141,8 @@ std::string ended_text(const exact::Proof& proof, int seconds) {
           proof.open_pairs, exact::kMostOpenPairs);
     case exact::Ended::kNoSolver:
       return "CBC was not asked: there is no command cbc; install Debian's package coinor-cbc\n";
+    case exact::Ended::kPairs:
+      return "CBC was not asked: it orders single passes, and overlapped pairs may take less\n";
   }
   return "";
 }

@@ -226,6 +226,8 @@ const char* to_text(exact::Ended ended) {
       return "too large";
     case exact::Ended::kNoSolver:
       return "no solver";
+    case exact::Ended::kPairs:
+      return "overlapped pairs";
   }
   return "";
 }

@@ -12,6 +12,7 @@
 #include "sim/exact/formulation.h"
 #include "sim/execution/evaluate.h"
 #include "sim/pipeline/unequal_units.h"
+#include "sim/planning/pairs.h"
 #include "sim/planning/room.h"
 #include "sim/search/bound.h"
 #include "sim/search/ordering.h"
@@ -136,9 +137,14 @@ void solve(const Ordering& ordering, const Problem& problem, const ProveOptions&
 
 Proof prove(const Program& start, const Problem& problem, Bytes limit,
             const ProveOptions& options) {
-  Proof proof{start, time_in(start, problem), lower_bound(problem, limit), Seconds(0)};
+  Proof proof{start, time_in(start, problem), bound_with_pairs(problem, limit).seconds(),
+              Seconds(0)};
   proof.unit = Seconds(unit_of(problem, proof.time.value()));
   if (proof.time <= (1 + 1e-9) * proof.bound) return proof;
+  if (gains_by_pairs(problem)) {
+    proof.ended = Ended::kPairs;
+    return proof;
+  }
   proof.open_pairs = pairs_of(problem);
   if (proof.open_pairs > kMostPairs) {
     proof.ended = Ended::kTooLarge;

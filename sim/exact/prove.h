@@ -27,6 +27,7 @@ enum class Ended {
   kNoAnswer,      // CBC ended without an order
   kTooLarge,      // more than kMostOpenPairs
   kNoSolver,      // there is no command cbc
+  kPairs,         // overlapped blocks may save time, which the program for CBC does not know
 };
 
 struct Proof {
@@ -49,7 +50,8 @@ struct ProveOptions {
 };
 
 // `start` is an order of F, B and W in one direction, microbatches in their order, within `limit`
-// on every device: as `refine` returns it. LogicError where CBC's order is not what CBC says.
+// on every device: as `refine` returns it. Where blocks save time it may have some. LogicError
+// where CBC's order is not what CBC says.
 Proof prove(const Program& start, const Problem& problem, Bytes limit, const ProveOptions& options);
 
 }  // namespace pipesim::exact

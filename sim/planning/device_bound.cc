@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "sim/execution/evaluate.h"
 #include "sim/pipeline/unequal_units.h"
 #include "sim/planning/room.h"
 
@@ -18,6 +19,7 @@ struct ChunkTimes {
   double forward, backward, weight;
   double activation, stash;
   double way;
+  double saved;  // by a block of its F and any backward of the device, at most
 };
 
 class DeviceBound {
@@ -29,17 +31,21 @@ class DeviceBound {
     double work = 0;
     double held = 0;  // bytes x seconds of a microbatch
     for (const ChunkTimes& chunk : chunks_) {
-      work += m_ * (chunk.forward + chunk.backward + chunk.weight);
+      work += m_ * (chunk.forward + chunk.backward + chunk.weight - chunk.saved);
       held += chunk.activation * (chunk.forward + chunk.way + chunk.backward) +
               chunk.stash * chunk.weight;
     }
-    const double start = start_idle();
+    // Before the first B F run alone, or the device is idle; the former save nothing.
+    const double alone = std::min(forwards_before_b(), to_first_b_);
+    const double share = saved_share();
+    const double start = to_first_b_ - alone + share * alone;
     double idle = start;
     DeviceBoundParts parts;
     for (size_t c = 0; c < chunks_.size(); ++c) {
       const bool disjoint = m_ * chunks_[c].activation > limit_;
       const double drain = drain_idle(c);
-      const double both = disjoint ? start + drain : drain;
+      const double before = disjoint ? start : share * std::max(0.0, to_first_b_ - drain);
+      const double both = before + drain;
       if (both <= idle) continue;
       idle = both;
       parts.drain = Seconds(drain);
@@ -49,8 +55,17 @@ class DeviceBound {
   }
 
  private:
-  // Before the first B: the F that the limit holds, those with the most seconds per byte first.
-  [[nodiscard]] double start_idle() const {
+  // The least share of its seconds that an F saves in a block.
+  [[nodiscard]] double saved_share() const {
+    double share = 1;
+    for (const ChunkTimes& chunk : chunks_) {
+      if (chunk.forward > 0) share = std::min(share, chunk.saved / chunk.forward);
+    }
+    return share;
+  }
+
+  // Seconds before the first B: of the F that the limit holds, most seconds per byte first.
+  [[nodiscard]] double forwards_before_b() const {
     std::vector<ChunkTimes> best = chunks_;
     std::ranges::stable_sort(best, std::greater<>(), [](const ChunkTimes& chunk) {
       if (chunk.forward <= 0) return 0.0;
@@ -66,7 +81,7 @@ class DeviceBound {
       forwards += count * chunk.forward;
       room -= count * chunk.activation;
     }
-    return std::max(0.0, to_first_b_ - forwards);
+    return forwards;
   }
 
   // Between the last F of chunk c and its B: the rest of this microbatch, and of those in flight
@@ -163,8 +178,42 @@ Seconds bound_of_devices(const Problem& problem, Bytes limit, Objective objectiv
   return parts_of_device_bound(problem, limit, objective).seconds;
 }
 
-DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective) {
-  if (!problem.kinds.empty()) return parts_of_unequal(problem, limit, objective);
+namespace {
+
+// A block of parts that hide each other may take less than one of its passes alone.
+Problem of_least_passes(Problem problem) {
+  const Placement& place = problem.placement;
+  const Problem whole = problem;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    for (int c = 0; c < place.chunks(place.device(vs)); ++c) {
+      const int other = place.virtual_stage(place.device(vs), c);
+      const auto block = block_seconds(whole, vs, other);
+      if (!block) continue;
+      StageCost& back = problem.stages[other];
+      for (Seconds* pass :
+           {&problem.stages[vs].forward, &back.backward_input, &back.backward_weight}) {
+        *pass = std::min(*pass, *block);
+      }
+    }
+  }
+  return problem;
+}
+
+// Seconds that a block of a stage's F and a backward of its device takes less than both, at most.
+double most_saved(const Problem& problem, int vs) {
+  const Placement& place = problem.placement;
+  double most = 0;
+  for (int c = 0; c < place.chunks(place.device(vs)); ++c) {
+    const int other = place.virtual_stage(place.device(vs), c);
+    const StageCost& back = problem.stages[other];
+    const Seconds apart = problem.stages[vs].forward + back.backward_input + back.backward_weight;
+    most = std::max(most, (apart - block_seconds(problem, vs, other).value_or(apart)).value());
+  }
+  return most;
+}
+
+DeviceBoundParts parts_of_alike(const Problem& problem, Bytes limit, Objective objective,
+                                bool paired) {
   const Placement& place = problem.placement;
   const auto [way, forward_start] = StageWays(problem);
   DeviceBoundParts bound;
@@ -175,7 +224,8 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Obje
       const StageCost& cost = problem.stages[s];
       chunks.push_back({cost.forward.value(), cost.backward_input.value(),
                         cost.backward_weight.value(), cost.activation.value(),
-                        std::min(cost.activation, cost.weight_stash).value(), way[s]});
+                        std::min(cost.activation, cost.weight_stash).value(), way[s],
+                        paired ? most_saved(problem, s) : 0});
     }
     const int first = place.virtual_stage(d, 0);
     const int last = place.virtual_stage(d, place.chunks(d) - 1);
@@ -190,6 +240,17 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Obje
     if (one.seconds > bound.seconds) bound = one;
   }
   return bound;
+}
+
+}  // namespace
+
+DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective) {
+  if (!problem.kinds.empty()) return parts_of_unequal(problem, limit, objective);
+  return parts_of_alike(problem, limit, objective, false);
+}
+
+DeviceBoundParts parts_of_paired_bound(const Problem& problem, Bytes limit, Objective objective) {
+  return parts_of_alike(of_least_passes(problem), limit, objective, true);
 }
 
 PlanTime least_plan_time(const Problem& problem, Bytes limit) {

@@ -5,6 +5,8 @@
 
 #include "sim/core/text.h"
 #include "sim/pipeline/unequal_units.h"
+#include "sim/planning/least_overlap.h"
+#include "sim/planning/pairs.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
@@ -47,6 +49,25 @@ Bytes no_limit(const Problem& problem) {
 
 Seconds bound_without_limit(const Problem& problem) {
   return lower_bound(problem, no_limit(problem));
+}
+
+// Windows take passes as short as their share of the block that hides most.
+Bound bound_with_pairs(const Problem& problem, Bytes limit) {
+  if (!gains_by_pairs(problem)) return bound_in_parts(problem, limit);
+  Bound bound = bound_in_parts(without_overlap(problem), limit);
+  if (!problem.kinds.empty()) return bound;
+  const auto paired = parts_of_paired_bound(problem, limit, problem.objective);
+  if (paired.seconds > bound.alone.seconds) bound.alone = paired;
+  return bound;
+}
+
+Seconds bound_with_pairs_without_limit(const Problem& problem) {
+  return bound_with_pairs(problem, no_limit(problem)).seconds();
+}
+
+BoundReason reason_of_bound_with_pairs(const Problem& problem, Bytes limit) {
+  return reason_of_bound(without_overlap(problem), bound_with_pairs(problem, limit),
+                         bound_with_pairs_without_limit(problem));
 }
 
 BoundReason reason_of_bound(const Problem& problem, Bytes limit) {

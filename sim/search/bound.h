@@ -45,6 +45,11 @@ struct Bound {
 };
 Bound bound_in_parts(const Problem& problem, Bytes limit);
 
+// The same of programs whose passes may be joined into overlapped blocks (sim/planning/pairs.h).
+Bound bound_with_pairs(const Problem& problem, Bytes limit);
+Seconds bound_with_pairs_without_limit(const Problem& problem);
+BoundReason reason_of_bound_with_pairs(const Problem& problem, Bytes limit);
+
 // The bound of programs whose memory is plenty.
 Seconds bound_without_limit(const Problem& problem);
 

@@ -17,7 +17,7 @@ bool Ground::holds(const std::optional<Layout>& layers, const Problem& other) co
   };
   return layout == layers && problem.shape == other.shape && problem.placement == other.placement &&
          problem.kind_of_unit == other.kind_of_unit &&
-         std::ranges::equal(stages, other.stages, alike);
+         std::ranges::equal(as_it_is.stages, other.stages, alike);
 }
 
 void Grounds::add(const std::optional<Layout>& layers, const Problem& problem, bool overlaps) {
@@ -25,9 +25,9 @@ void Grounds::add(const std::optional<Layout>& layers, const Problem& problem, b
     return ground.holds(layers, problem) && ground.overlaps == overlaps;
   });
   if (seen) return;
-  Ground ground{
-      layers, overlaps, overlaps ? without_overlap(problem) : problem, problem.stages, {}};
-  ground.without_limit = bound_without_limit(ground.problem);
+  Ground ground{layers, overlaps, overlaps ? without_overlap(problem) : problem, problem, {}};
+  ground.without_limit =
+      overlaps ? bound_with_pairs_without_limit(problem) : bound_without_limit(problem);
   all_.push_back(std::move(ground));
 }
 
@@ -40,7 +40,11 @@ Seconds BoundsWithin::of(const std::optional<Layout>& layers, const Problem& pro
 
 const Bound& BoundsWithin::bound(size_t ground) {
   auto& known = known_[ground];
-  if (!known) known = bound_in_parts(grounds_[ground].problem, limit_);
+  const Ground& of = grounds_[ground];
+  if (!known) {
+    known =
+        of.overlaps ? bound_with_pairs(of.as_it_is, limit_) : bound_in_parts(of.problem, limit_);
+  }
   return *known;
 }
 

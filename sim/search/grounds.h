@@ -16,8 +16,8 @@ namespace pipesim {
 struct Ground {
   std::optional<Layout> layout;
   bool overlaps = false;
-  Problem problem;                // where blocks overlap, of passes so much shorter
-  std::vector<StageCost> stages;  // as they are
+  Problem problem;   // where blocks overlap, of passes so much shorter
+  Problem as_it_is;  // of passes as they are
   Seconds without_limit;
   // True if it bounds a problem of these layers. Backwards that are one pass may cost less.
   [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const;

@@ -12,7 +12,6 @@
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/with_backwards_apart.h"
-#include "sim/planning/least_overlap.h"
 #include "sim/planning/pairs.h"
 #include "sim/planning/room.h"
 #include "sim/planning/run_within.h"
@@ -24,13 +23,12 @@
 namespace pipesim {
 namespace {
 
-void refuse_what_refinement_lacks(const Case& made, const Program& program, bool pairs) {
+void refuse_what_refinement_lacks(const Case& made, const Program& program) {
   const auto refuse = [&made](const char* what) {
     throw InfeasibleError(
         fmt::format("{}: orders of F, B, W and BW in one pipeline are known; this one has {}",
                     made.choice.name, what));
   };
-  if (!pairs && !program.pairs().empty()) refuse("overlapped blocks");
   if (program.placement().directions() > 1) refuse("several copies of the model");
   if (program.shape().splits > 1) refuse("sequence splits");
   if (program.wrap_around() != WrapAround::kEvery)
@@ -90,12 +88,13 @@ Program paired(const Program& came, Program refined, const Improved& so_far,
   return least_of(all, so_far.apart);
 }
 
-// Sets the lower bound of programs with and without fused backwards.
+// Sets the lower bound of programs with and without fused backwards, and with blocks.
 void add_bound(const Problem& apart, const Problem& as_it_came, Improved& result) {
-  const Seconds bound = lower_bound(apart, result.limit);
-  const Seconds bound_fused = lower_bound(as_it_came, result.limit);
+  const Seconds bound = bound_with_pairs(apart, result.limit).seconds();
+  const Seconds bound_fused = bound_with_pairs(as_it_came, result.limit).seconds();
   result.bound = std::min(bound, bound_fused);
-  result.reason = reason_of_bound(bound <= bound_fused ? apart : as_it_came, result.limit);
+  result.reason =
+      reason_of_bound_with_pairs(bound <= bound_fused ? apart : as_it_came, result.limit);
 }
 
 // The order itself where it keeps the limit, else held back, and what else is planned within it.
@@ -128,7 +127,7 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   Improved result;
   result.before = prepare(scenario, made.choice);
   const auto program = make_program(result.before);
-  refuse_what_refinement_lacks(result.before, *program, !others);
+  refuse_what_refinement_lacks(result.before, *program);
   const auto split = std::make_shared<const Program>(with_backwards_apart(without_pairs(*program)));
   ScheduleChoice choice = made.choice;
   choice.program = split;
@@ -141,7 +140,8 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   const Problem as_it_came = with_bytes(result.before.problem);
   const Bytes peak_apart = evaluate(*split, problem).peak_activation();
   result.peak_before = evaluate(*program, as_it_came).peak_activation();
-  result.limit = limit.value_or(others ? peak_apart : result.peak_before);
+  const bool apart = others && program->pairs().empty();
+  result.limit = limit.value_or(apart ? peak_apart : result.peak_before);
   result.time_before = time_in(as_it_came, *program);
   const bool fits = peak_apart <= kRounding * result.limit;
   result.held_back = result.peak_before > kRounding * result.limit;
@@ -149,8 +149,7 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   auto refined = program;
   if (!starts.empty()) {
     Program best = refine(least_of(starts, problem), problem, result.limit, options);
-    if (!others && gains_by_pairs(problem))
-      best = paired(*program, std::move(best), result, options);
+    if (gains_by_pairs(problem)) best = paired(*program, std::move(best), result, options);
     refined = std::make_shared<const Program>(std::move(best));
   }
   result.after.choice.program = refined;
@@ -165,8 +164,7 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   const Evaluation evaluated = evaluate(*refined, stays ? as_it_came : problem);
   result.peak_after = evaluated.peak_activation();
   result.time = time_of(evaluated, problem.objective);
-  add_bound(others ? problem : without_overlap(problem),
-            others ? as_it_came : without_overlap(as_it_came), result);
+  add_bound(problem, as_it_came, result);
   return result;
 }
 

@@ -26,13 +26,13 @@ struct Improved {
 };
 
 // `others`: whether schedules of the same placement that plan within a limit are tried too, as they
-// are where the order itself does not keep it. Without a limit what the order itself holds at most.
-// Without them neighbours are joined into overlapped blocks where those take less than their passes
-// (sim/planning/pairs.h), and blocks that the order has are taken apart and joined anew. The order
-// is kept where nothing shorter is found. InfeasibleError for what refinement does not know (with
-// `others` overlapped blocks, two directions, sequence splits, recomputation, copies, a sharded
-// vocabulary, transfers that hold devices, unequal microbatches that overtake each other), and for
-// a limit below one microbatch.
+// are where the order itself does not keep it. Without a limit what the order itself holds at most;
+// with `others`, of an order without blocks, what it holds with B and W apart. Neighbours are
+// joined into overlapped blocks where those take less than their passes (sim/planning/pairs.h), and
+// blocks that the order has are taken apart and joined anew. The order is kept where nothing
+// shorter is found. InfeasibleError for what refinement does not know (two directions, sequence
+// splits, recomputation, copies, a sharded vocabulary, transfers that hold devices, unequal
+// microbatches that overtake each other), and for a limit below one microbatch.
 Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others = false);
 
