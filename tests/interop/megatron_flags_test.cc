@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/case/program.h"
@@ -77,6 +78,19 @@ TEST(MegatronFlags, SayWhatAModelIsDividedBy) {
   EXPECT_TRUE(flags.notes.empty());
   EXPECT_EQ(flags.ranks.gpus, 32);
   EXPECT_EQ(flags.ranks.data, 2);
+}
+
+TEST(MegatronFlags, LeaveSequenceParallelismOutOnOneTensorRank) {
+  for (const int tensor : {1, 2}) {
+    const Scenario scenario = read_scenario(YamlSource(
+        "s.yaml",
+        fmt::format("schedule: 1f1b\nmodel: llama3-8b\ncluster: dgx-h100\nparallel: "
+                    "{{pipeline_model_parallel_size: 2, tensor_model_parallel_size: {}, "
+                    "sequence_parallel: true}}\n"
+                    "batch: {{num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}}\n",
+                    tensor)));
+    EXPECT_EQ(has(flags_of(scenario), "--sequence-parallel"), tensor > 1) << tensor;
+  }
 }
 
 TEST(MegatronFlags, NameTheExchangeOfEveryLayerWhereWindowsHaveTheirOwn) {

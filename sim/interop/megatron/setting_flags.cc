@@ -304,7 +304,10 @@ void add_model_sizes(const Scenario& scenario, const LayerContext& context, int 
                      MegatronFlags& to) {
   const Modelled& modelled = *scenario.modelled;
   add_model(modelled.model, context.tensor, context.seq_length, to);
-  if (context.sequence_parallel) to.flags.emplace_back("--sequence-parallel");
+  // Megatron-Core refuses it on one tensor rank, where it means nothing.
+  if (context.sequence_parallel && context.tensor > 1) {
+    to.flags.emplace_back("--sequence-parallel");
+  }
   if (context.expert > 1) {
     to.flags.push_back(fmt::format("--expert-model-parallel-size {}", context.expert));
   }
