@@ -57,9 +57,9 @@ int run_goodput(const GoodputCommand& command, const CommandLine& line) {
   const auto refused = each_feasible(std::move(scenario), [&](const Case& made) {
     const Result result = simulate(made);
     all.push_back(goodput_of(made, result, reliability, question));
-    bands += band_line(
-        *made.scenario, made.choice.name,
-        {.iteration = result.report.iteration, .days = all.back().mean.total().value() / 86400});
+    bands += band_line(*made.scenario, made.choice.name,
+                       {.iteration = result.report.iteration,
+                        .days = all.back().mean.total().value() / kDaySeconds});
   });
   progress.clear();
   write_outputs({{command.json, line.of_option(command.json), [&](std::ostream& out) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sstream>
 
 #include "app/common_options.h"
@@ -14,6 +15,7 @@
 #include "sim/layouts/question.h"
 #include "sim/layouts/runs_on.h"
 #include "sim/layouts/switches.h"
+#include "sim/read/modelled.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -365,9 +367,9 @@ void add_question(Parser& parser, PlanCommand& command) {
       parser, "--cluster", command.clusters,
       "A name of `pipesim list clusters`, or several with commas to compare; NAME:N with its GPUs")
       .required();
-  add_list(
-      parser, "--precision", command.precisions,
-      "One of bf16,fp16,fp32,fp8,mxfp8,nvfp4, or several to compare (default: memory.precision)");
+  add_list(parser, "--precision", command.precisions,
+           fmt::format("One of {}, or several to compare (default: memory.precision)",
+                       fmt::join(precision_names(), ",")));
   const Option gpus =
       parser.add_option("--gpus", command.gpus, "How many GPUs, where --cluster does not say it")
           .range(1, kMostGpus);

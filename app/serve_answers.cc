@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "app/plan_days.h"
@@ -19,10 +21,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kKept = 8;                // answers whose rows may be run
-constexpr double kOneDay = 86400;          // seconds
-constexpr double kTrained = 30 * kOneDay;  // of training, by which goodput is judged
-constexpr double kMostSteps = 1e7;         // checkpoints and failures, a second of work
+constexpr size_t kKept = 8;                    // answers whose rows may be run
+constexpr double kTokens = 1e12;               // that days are told for
+constexpr double kTrained = 30 * kDaySeconds;  // of training, by which goodput is judged
+constexpr double kMostSteps = 1e7;             // checkpoints and failures, a second of work
 constexpr auto kBetween = std::chrono::milliseconds(100);  // two lines of progress
 
 std::string line_of(const Json& json) {
@@ -57,58 +59,95 @@ std::string why_none(const ClusterPlan& plan) {
                      kMostSearchSeconds);
 }
 
+// Days of a training run by the first row, undisturbed and with failures.
 Json failures_of(const ClusterPlan& plan, double per_1000_node_days) {
   Reliability reliability = usual_reliability();
-  reliability.failure_rate = per_1000_node_days / 1000 / kOneDay;
+  reliability.failure_rate = per_1000_node_days / kThousandNodeDays;
   const Planned& first = plan.result.best.front();
   const double tokens = kTrained * first.tokens_per_second_per_gpu * plan.question.gpus;
   const auto goodput = goodput_of_first(plan, tokens, reliability, kMostSteps);
+  const double days = budget_of(plan.question, first, kTokens).days;
   return {{"per_1000_node_days", per_1000_node_days},
+          {"tokens", kTokens},
+          {"days", days},
+          {"days_with_failures", goodput ? Json(days / *goodput) : Json(nullptr)},
           {"goodput", goodput ? Json(*goodput) : Json(nullptr)}};
+}
+
+std::string document_of_plan(const ClusterPlan& plan) {
+  std::ostringstream document;
+  write_plan_json(document, {&plan, 1}, std::nullopt, PIPESIM_VERSION);
+  return document.str();
 }
 
 }  // namespace
 
-// One question's search: when it ends early, and what it tells meanwhile.
+// One question's search. A thread writes how far it is, and hears so that nobody reads any more.
 class ServeAnswers::Search {
  public:
   Search(const ServeAnswers& answers, std::uint64_t number, const HttpWriter& write)
       : answers_(answers), number_(number), write_(write) {}
 
-  void write(const Json& json) { gone_ = !write_(line_of(json)) || gone_; }
-  [[nodiscard]] bool is_unwanted() const {
-    return gone_ || answers_.closed_ || answers_.newest_ != number_;
+  void write(const Json& json) {
+    const std::lock_guard one(writing_);
+    if (!write_(line_of(json))) unwanted_ = true;
+  }
+  bool is_unwanted() {
+    if (answers_.closed_ || answers_.newest_ != number_) unwanted_ = true;
+    return unwanted_;
   }
 
+  // Throws Stopped once it is unwanted.
   ClusterPlan find(const ServeQuestion& question) {
+    const std::jthread telling([this](const std::stop_token& over) { tell(over); });
     const PlanCommand command = read_command(question);
     const CommandLine line = line_of(question);
     PlanAsked asked = read_plan_command(command, line);
     ClusterPlan& plan = asked.plans.front();
     const auto end = Clock::now() + std::chrono::seconds(kMostSearchSeconds);
-    const PlanWatch watch{[&] { return is_unwanted() || Clock::now() > end; },
-                          [&](const PlanProgress& progress) { tell(progress); },
-                          [&](size_t rows) {
-                            write({{"progress", {{"again", rows}}}});
-                          }};
+    const PlanWatch watch{
+        [&] { return unwanted_ || Clock::now() > end; },
+        [&](const PlanProgress& progress) {
+          const Json best = progress.best ? Json(progress.best->value()) : Json(nullptr);
+          set({{"points", progress.points}, {"decided", progress.decided}, {"best", best}});
+        },
+        [&](size_t rows) {
+          set({{"again", rows}});
+        },
+        &unwanted_};
     search_plan(command, asked, watch, plan);
     return std::move(plan);
   }
 
  private:
-  void tell(const PlanProgress& progress) {
-    if (Clock::now() < next_) return;
-    next_ = Clock::now() + kBetween;
-    const Json best = progress.best ? Json(progress.best->value()) : Json(nullptr);
-    write({{"progress",
-            {{"points", progress.points}, {"decided", progress.decided}, {"best", best}}}});
+  void set(Json progress) {
+    const std::lock_guard one(setting_);
+    progress_ = std::move(progress);
+  }
+
+  void tell(const std::stop_token& over) {
+    const auto begin = Clock::now();
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, over, kBetween, [&] { return over.stop_requested(); })) {
+      if (is_unwanted()) return;
+      const std::chrono::duration<double> seconds = Clock::now() - begin;
+      Json progress{{"seconds", seconds.count()}};
+      {
+        const std::lock_guard one(setting_);
+        progress.update(progress_);
+      }
+      write({{"progress", progress}});
+    }
   }
 
   const ServeAnswers& answers_;
   std::uint64_t number_;
   const HttpWriter& write_;
-  Clock::time_point next_ = Clock::now();
-  std::atomic<bool> gone_ = false;
+  std::mutex writing_, setting_;
+  Json progress_ = Json::object();  // held by `setting_`
+  std::atomic<bool> unwanted_ = false;
 };
 
 void ServeAnswers::plan(const ServeQuestion& question, const HttpWriter& write) {
@@ -118,17 +157,20 @@ void ServeAnswers::plan(const ServeQuestion& question, const HttpWriter& write) 
     if (!search.is_unwanted() && asked_before_ != question.arguments) {
       asked_before_.clear();
       plan_before_ = search.find(question);
+      if (!plan_before_.result.best.empty()) {
+        document_before_ = document_of_plan(plan_before_);
+        number_before_ = keep(document_before_);
+      }
       if (!plan_before_.result.stopped) asked_before_ = question.arguments;
     }
     if (search.is_unwanted()) return search.write({{"stopped", true}});
     if (plan_before_.result.best.empty()) return search.write({{"error", why_none(plan_before_)}});
-    std::ostringstream document;
-    write_plan_json(document, {&plan_before_, 1}, std::nullopt, PIPESIM_VERSION);
-    HtmlReport report = report_of(document.str());
+    HtmlReport report = report_of(document_before_);
     report.set_plan_command(question.arguments);
-    keep(document.str());
-    search.write({{"answer", {{"number", last_}, {"report", report.data()}}}});
+    search.write({{"answer", {{"number", number_before_}, {"report", report.data()}}}});
     search.write({{"failures", failures_of(plan_before_, question.failures_per_1000_node_days)}});
+  } catch (const Stopped&) {
+    search.write({{"stopped", true}});
   } catch (const InputError& error) {
     search.write({{"error", error.message()}});
   } catch (const std::exception& error) {
@@ -154,10 +196,11 @@ std::string ServeAnswers::document_of(long number) {
   return found->document;
 }
 
-void ServeAnswers::keep(std::string document) {
+long ServeAnswers::keep(std::string document) {
   const std::lock_guard lock(answers_);
   kept_.push_back({++last_, std::move(document)});
   if (kept_.size() > kKept) kept_.pop_front();
+  return last_;
 }
 
 }  // namespace pipesim

@@ -10,14 +10,13 @@
 #include "sim/interop/json/json.h"
 #include "sim/layouts/space.h"
 #include "sim/read/model.h"
+#include "sim/read/modelled.h"
 #include "sim/read/reliability.h"
 
 namespace pipesim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kDay = 86400;
 
 struct ServeNumber {
   const char* key;
@@ -33,7 +32,6 @@ constexpr std::array kServeFactors{ServeNumber{"bandwidth", 0.125, 8, 1},
                                    ServeNumber{"memory", 0.25, 4, 1},
                                    ServeNumber{"vocabulary", 0.25, 8, 1}};
 constexpr ServeNumber kServeFailures{"failures", 0, 1000, 0};
-const std::vector<std::string> kPrecisions{"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"};
 
 std::string chosen_name(const JsonValue& question, const char* key,
                         const std::vector<std::string>& names) {
@@ -71,7 +69,7 @@ void check_keys(const JsonValue& question) {
   }
 }
 
-double usual_failures() { return usual_reliability().failure_rate * 1000 * kDay; }
+double usual_failures() { return usual_reliability().failure_rate * kThousandNodeDays; }
 
 // A factor of 1 adds nothing.
 void add_factors(const JsonValue& question, const ClusterEntry& cluster, int vocabulary,
@@ -105,7 +103,7 @@ ServeChoices::ServeChoices(const Location& asked)
 }
 
 Json ServeChoices::json() const {
-  Json choices{{"schedules", schedules_}, {"precisions", kPrecisions}};
+  Json choices{{"schedules", schedules_}, {"precisions", precision_names()}};
   for (const Transformer& each : catalogue_models()) {
     choices["models"].push_back({{"name", each.name}, {"vocabulary", each.vocab_size}});
   }
@@ -139,7 +137,7 @@ ServeQuestion ServeChoices::read(const std::string& text) const {
     read.arguments.emplace_back(kOptions[i]);
     read.arguments.push_back(fmt::format("{}", count_of(question, kServeCounts[i])));
   }
-  const std::string precision = chosen_name_or_none(question, "precision", kPrecisions);
+  const std::string precision = chosen_name_or_none(question, "precision", precision_names());
   if (!precision.empty()) read.arguments.insert(read.arguments.end(), {"--precision", precision});
   const std::string schedule = chosen_name_or_none(question, "schedule", schedules_);
   if (!schedule.empty()) read.arguments.insert(read.arguments.end(), {"--schedules", schedule});

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <new>
+#include <poll.h>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@
 #include "sim/core/child_process.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
+#include "sim/core/stop.h"
 
 namespace pipesim {
 namespace {
@@ -275,11 +277,22 @@ void ServerProcess::serve(SharedJob& shared) {
   if (!alive()) start();
   JobSizes sizes = shared.job().header->sizes;
   char done = 0;
-  if (JobMessage(sizes).send(socket_.get(), shared.file()) &&
-      retry([&] { return recv(socket_.get(), &done, 1, 0); }) == 1) {
-    return;
+  if (JobMessage(sizes).send(socket_.get(), shared.file())) {
+    wait_or_end();
+    if (retry([&] { return recv(socket_.get(), &done, 1, 0); }) == 1) return;
   }
   throw InfeasibleError(fmt::format("engine: simgrid: its process {}", how_it_ended(stop())));
+}
+
+void ServerProcess::wait_or_end() {
+  constexpr int kLook = 50;  // milliseconds
+  pollfd answer{socket_.get(), POLLIN, 0};
+  while (::poll(&answer, 1, kLook) == 0) {
+    if (!StopOn::is_asked()) continue;
+    ::kill(server_, SIGKILL);  // its runs die with it
+    stop();
+    throw Stopped();
+  }
 }
 
 bool ServerProcess::alive() {

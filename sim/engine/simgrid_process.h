@@ -73,13 +73,15 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess() { (void)stop(); }
 
-  // Returns when every run of the job has ended, well or not (JobRun::state).
+  // Returns when every run of the job has ended, well or not (JobRun::state). Throws Stopped, and
+  // ends the server, once the thread's StopOn is set.
   void serve(SharedJob& shared);
 
  private:
   [[nodiscard]] bool alive();
   void start();
-  int stop();  // its status
+  void wait_or_end();  // until the server answers
+  int stop();          // its status
 
   std::mutex mutex_;
   FileDescriptor socket_;

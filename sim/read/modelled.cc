@@ -106,13 +106,13 @@ void read_sharding(YamlMap& map, ParameterState& state) {
 }
 
 void read_precision(YamlMap& map, Modelled& modelled) {
-  static const std::vector<std::string> kNames{"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"};
+  const std::vector<std::string>& names = precision_names();
   using enum Precision;
   static constexpr std::array kPrecisions{kBf16, kBf16, kFp32, kFp8, kFp8, kFp4};
   const auto precision = map.find("precision");
-  if (precision) modelled.precision = precision->choice(kNames);
+  if (precision) modelled.precision = precision->choice(names);
   const std::string& chosen = modelled.precision;
-  modelled.context.precision = kPrecisions[std::ranges::find(kNames, chosen) - kNames.begin()];
+  modelled.context.precision = kPrecisions[std::ranges::find(names, chosen) - names.begin()];
   modelled.block_scaled = chosen == "mxfp8" || chosen == "nvfp4";
   modelled.state.weight_bytes = element_bytes(modelled.context);
   // Megatron-LM sums gradients in fp32 where weights are bf16, and as weights are in fp16.
@@ -302,6 +302,11 @@ void read_measured_curves(YamlMap& map, Scenario& scenario, RooflineCost& cost) 
 }
 
 }  // namespace
+
+const std::vector<std::string>& precision_names() {
+  static const std::vector<std::string> kNames{"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"};
+  return kNames;
+}
 
 ModelParallel read_model_parallel(YamlMap& parallel) {
   ModelParallel asked;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "sim/read/yaml.h"
 #include "sim/scenario/modelled.h"
@@ -29,6 +31,9 @@ ModelParallel read_model_parallel(YamlMap& parallel);
 // True if the scenario's memory follows from a model: `kind: model`, or a model and no `memory`.
 // InputError for a model that nothing uses, or for keys that need one.
 bool memory_is_modelled(YamlMap& root, const ModelParallel& asked);
+
+// Values of memory.precision.
+const std::vector<std::string>& precision_names();
 
 // Copies the scenario's sizes, batch and vocabulary to the model's context and state. Requires a
 // micro_batch_size.

@@ -6,10 +6,9 @@
 namespace pipesim {
 namespace {
 
-constexpr double kNodeSeconds = 1000 * 86400.0;  // of 1000 nodes for a day
-constexpr double kMostEvents = 1e6;              // per 1000 node-days
+constexpr double kMostEvents = 1e6;  // per 1000 node-days
 
-double rate_of(const YamlValue& value) { return value.number(0, kMostEvents) / kNodeSeconds; }
+double rate_of(const YamlValue& value) { return value.number(0, kMostEvents) / kThousandNodeDays; }
 
 Reliability read_catalogue() {
   const std::string path = data_folder("catalog") + "/reliability.yaml";

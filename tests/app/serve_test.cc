@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -177,6 +178,8 @@ TEST_F(Serve, AnswersAsTheCommandDoes) {
   EXPECT_EQ(run(command + " --json plan.json").code, 0);
   EXPECT_EQ(plan.at("document"), json::parse(read("plan.json")));
   const json failures = lines.back().at("failures");
+  EXPECT_NEAR(failures.at("days_with_failures"),
+              failures.at("days").get<double>() / failures.at("goodput").get<double>(), 1e-9);
   EXPECT_GT(failures.at("goodput"), 0.9);
   EXPECT_LT(failures.at("goodput"), 1);
 }
@@ -194,13 +197,17 @@ TEST_F(Serve, RunsARowOfAnAnswer) {
 }
 
 TEST_F(Serve, MoreFailuresLeaveLessTraining) {
-  const auto goodput = [this](double failures) {
+  std::set<long> answers;
+  const auto goodput = [&](double failures) {
     json asked = question();
     asked["failures"] = failures;
-    return post("api/plan", asked.dump()).lines().back().at("failures").at("goodput").get<double>();
+    const auto lines = post("api/plan", asked.dump()).lines();
+    answers.insert(lines.at(lines.size() - 2).at("answer").at("number").get<long>());
+    return lines.back().at("failures").at("goodput").get<double>();
   };
   EXPECT_LT(goodput(500), goodput(4));
   EXPECT_EQ(goodput(4), goodput(4));
+  EXPECT_EQ(answers.size(), 1U);  // nothing else has changed
 }
 
 TEST_F(Serve, RefusesOtherHostsOriginsAndAddresses) {

@@ -1,6 +1,7 @@
 #include "sim/engine/simgrid.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -15,6 +16,7 @@
 
 #include "models/cluster.h"
 #include "sim/core/error.h"
+#include "sim/core/stop.h"
 #include "sim/engine/jitter.h"
 #include "sim/graph/build.h"
 #include "sim/planning/schedule.h"
@@ -526,6 +528,22 @@ TEST(SimGridEngine, StartsAnewWhenItsServerWasKilled) {
     waitid(P_PID, static_cast<id_t>(server), &ended, WEXITED | WNOWAIT);
   }
   expect_same(engine->run(graph, bench.cluster, {}), first);
+}
+
+// A run of seconds, of which none is waited for.
+TEST(SimGridEngine, EndsARunThatNobodyWaitsFor) {
+  Bench bench{.forward = {10, 10, 10, 10}, .microbatches = 20000};
+  const TaskGraph graph = bench.graph();
+  const auto engine = make_simgrid_engine(always(GpuModel::kTimer));
+  const std::atomic<bool> asked = true;
+  {
+    const StopOn stopping(asked);
+    EXPECT_THROW((void)engine->run(graph, bench.cluster, {}), Stopped);
+    EXPECT_TRUE(children().empty());
+  }
+  Bench small{.forward = {10, 10}};
+  expect_same(engine->run(small.graph(), small.cluster, {}),
+              make_simgrid_engine(always(GpuModel::kTimer))->run(small.graph(), small.cluster, {}));
 }
 
 TEST(SimGridEngine, WorksInAProcessForkedFromItsOwn) {

@@ -13,10 +13,12 @@ function say(text, wrong = false) {
   byId('ask-status').className = wrong ? 'wrong' : 'quiet';
 }
 
-function progressText({points, decided, best, again}) {
-  if (again) return `${counted(again, 'row')} again, with contention`;
+function progressText({seconds: elapsed, points, decided, best, again}) {
   const number = count => count.toLocaleString('en-US');
-  return `${number(decided)} of ${number(points)} layouts decided${best ? `, best ${seconds(best, 3)}` : ''}`;
+  const what = again ? `${counted(again, 'row')} again, with contention`
+    : points ? `${number(decided)} of ${number(points)} layouts decided${best ? `, best ${seconds(best, 3)}` : ''}`
+    : 'bounds of all layouts';
+  return elapsed < 1 ? what : `${what}; ${Math.floor(elapsed)} s`;
 }
 
 async function post(place, value, signal) {
@@ -36,18 +38,25 @@ async function* linesOf(response) {
   }
 }
 
+let shownNumber = 0;  // of the answer that is shown
+
+// An answer that differs in nothing stays as it is, with the row that is open.
 function showAnswerOf({number, report}) {
+  if (number === shownNumber) return;
+  shownNumber = number;
   report.run = async row => (await post('api/run', {answer: number, row})).json();
   fresh();
   document.body.classList.remove('empty');
   showReport(report);
 }
 
-function showFailures({goodput, per_1000_node_days: rate}) {
+const daysText = days => `${significant(Number(days.toPrecision(3)), 3)} days`;
+
+function showFailures({days, days_with_failures: all, goodput, per_1000_node_days: rate, tokens}) {
   byId('ask-failures').hidden = false;
   byId('ask-failures').textContent = goodput === null ? 'With so many failures no run would end, or too slowly to simulate here.'
-    : `The fastest row trains for ${fixed(100 * goodput, 1)}% of the time: checkpoints, failures (${significant(rate, 3)} ` +
-      'of 1,000 nodes a day) and restarts take the rest.';
+    : `The fastest row takes ${daysText(all)} for ${withUnit(tokens, kTokenUnits)} tokens: ${daysText(days)} of training, the rest checkpoints, ` +
+      `failures (${significant(rate, 3)} of 1,000 nodes a day) and restarts.`;
 }
 
 class Asker {
