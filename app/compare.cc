@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/common_options.h"
 #include "app/orders.h"
+#include "sim/core/data_folder.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/compare/orders.h"
@@ -88,7 +89,10 @@ std::vector<Output> outputs(const CompareOptions& options, const CommandLine& li
   if (!options.json.empty()) {
     all.push_back(output(options.json, orders_json(a, b, compared, PIPESIM_VERSION)));
   }
-  if (!options.html.empty()) all.push_back(output(options.html, orders_html(a, b, compared)));
+  if (!options.html.empty()) {
+    all.push_back(output(options.html, orders_html(a, b, compared, PIPESIM_VERSION,
+                                                   data_folder("report"), line.where(0))));
+  }
   if (!options.svg.empty()) all.push_back(output(options.svg, orders_svg(a, b, compared)));
   all.push_back(output(options.output, orders_text(a, b, compared)));
   return all;

@@ -113,7 +113,8 @@ class Orders {
   }
   [[nodiscard]] std::string svg() const { return orders_svg(answers_[0], answers_[1], compared_); }
   [[nodiscard]] std::string html() const {
-    return orders_html(answers_[0], answers_[1], compared_);
+    return orders_html(answers_[0], answers_[1], compared_, PIPESIM_VERSION, data_folder("report"),
+                       {});
   }
 
  private:

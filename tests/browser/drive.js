@@ -22,6 +22,50 @@ const at = (id, x, y) => {
   return {clientX: rect.left + x, clientY: rect.top + y};
 };
 
+// Every chart that is shown, saved: its SVG can be read and holds the title, its PNG is twice as large.
+function driveSaving(found) {
+  found.charts = [];
+  for (const canvas of document.querySelectorAll('.plot canvas')) {
+    if (canvas.offsetParent === null || canvas.width === 0) continue;
+    const {plot} = canvas;
+    const svg = new DOMParser().parseFromString(svgOfPlot(plot), 'image/svg+xml');
+    const png = canvasOfPlot(plot);
+    found.charts.push(canvas.id);
+    if (svg.querySelector('parsererror')) faults.push(`${canvas.id}: ${svg.documentElement.textContent}`);
+    const title = plot.title ?? canvas.getAttribute('aria-label');
+    if (!title || svg.querySelector('text').textContent !== title) faults.push(`${canvas.id} has no title`);
+    if (svg.querySelectorAll('path, rect').length < 5) faults.push(`${canvas.id} is empty`);
+    if (png.width !== 2 * (plot.width + 32)) faults.push(`${canvas.id}: ${png.width} pixels`);
+    if (canvas.nextElementSibling.querySelectorAll('button').length !== 2) faults.push(`${canvas.id} cannot be saved`);
+  }
+  let saved = '';
+  HTMLAnchorElement.prototype.click = function () { saved = `${this.download} ${this.href.slice(0, 5)}`; };
+  document.querySelector('.save button').click();
+  found.saved = saved;
+}
+
+// Nothing is wider than the page or than its place, and no card stands alone in a row.
+function driveLayout(found) {
+  found.wider = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  const table = document.getElementById('table');
+  found.tableWider = table.scrollWidth - table.clientWidth;
+  const cards = [...document.querySelectorAll('.card')], last = cards[cards.length - 1];
+  const alone = cards.filter(each => each.offsetTop === last.offsetTop).length === 1;
+  found.alone = alone && last.offsetWidth < document.getElementById('cards').clientWidth;
+  found.answer = document.getElementById('answer').textContent;
+}
+
+// Tasks beside the passes; one is found under its lane.
+function driveBeside(found) {
+  const {classes, first, start, length, ofClass} = view.data.beside;
+  found.kinds = [...new Set(classes.map(({kind}) => kind))].sort();
+  const i = Array.from({length: first[1]}, (_, at) => at).find(at => classes[ofClass[at]].kind === 'message');
+  if (i === undefined) return;
+  const x = timeline.xOf(start[i] + length[i] / 2);
+  send('timeline', 'pointermove', at('timeline', x, timeline.high + 2));
+  found.says = document.getElementById('tip').textContent;
+}
+
 async function driveTimeline(found) {
   const middle = at('timeline', timeline.left + (timeline.plot.width - timeline.left) * 0.5, timeline.row * 0.5);
   send('timeline', 'pointermove', middle);
@@ -97,6 +141,7 @@ async function driveHeat(found) {
 }
 
 async function driveTable(found) {
+  if (!document.getElementById('all-columns').checked) document.getElementById('all-columns').click();
   const heads = [...document.querySelectorAll('#table thead button')];
   heads.find(each => each.title === 'iteration_seconds').click();
   const {values} = columnNamed('iteration_seconds');
@@ -123,6 +168,12 @@ async function driveTable(found) {
   filter('');
 }
 
+function driveOrders(found) {
+  found.colours = ['side-a', 'side-b'].map(painted);
+  found.tables = [...document.querySelectorAll('#orders-tables table')].map(each => each.rows.length);
+  found.notes = document.querySelectorAll('#orders-note p').length;
+}
+
 (async () => {
   const found = {};
   try {
@@ -131,9 +182,13 @@ async function driveTable(found) {
       title: document.getElementById('title').textContent, cards: document.querySelectorAll('.card').length,
       about: document.getElementById('about').textContent, rows: rowCount, openedOn: state.row,
       timelineColours: painted('timeline'), memoryColours: painted('memory'), bubbleColours: painted('bubble'),
-      paretoColours: painted('pareto'), passes: view.data?.start.length ?? 0, critical: view.data?.critical.length ?? 0,
+      paretoColours: painted('pareto'), passes: view.data?.passes ?? 0, critical: view.data?.critical.length ?? 0,
       scenario: document.getElementById('scenario').textContent, images: document.images.length,
     });
+    driveLayout(found);
+    if (view.data?.beside) driveBeside(found.beside = {});
+    driveSaving(found);
+    if (report.orders) driveOrders(found.orders = {});
     if (view.data) await driveTimeline(found);
     if (rowCount > 0) await driveTable(found);
     if (pareto) await drivePareto(found);

@@ -52,7 +52,8 @@ function driveWhatIf(found) {
           : plan.what_ifs.find(each => each.quantity === name && each.factor === factor);
         const [layout, , iteration, rate, , peak, limit, , gpus] = cells().map(line => line[2]);
         const one = said.layout;
-        const wanted = [...(one ? [one.label, seconds(one.iteration_seconds), show(one.tokens_per_second_per_gpu, 'rate'),
+        const digits = digitsOf(plan);
+        const wanted = [...(one ? [one.label, showSure(one.iteration_seconds, 'seconds', digits), showSure(one.tokens_per_second_per_gpu, 'rate', digits),
           bytes(one.peak_memory_bytes)] : ['-', '-', '-', '-']), bytes(said.memory_limit_bytes), String(said.gpus)];
         const others = inputs.every((each, j) => j === at || each.value === rest[j]);
         const right = JSON.stringify([layout, iteration, rate, peak, limit, gpus]) === JSON.stringify(wanted);

@@ -24,6 +24,13 @@ class Page : public testing::Browser {
   // And in page.html.
   json open_page() { return drive("page.html", {"drive_plan.js", "drive.js"}); }
 
+  static void expect_layout(const json& found) {
+    EXPECT_LE(found.at("wider"), 0);
+    EXPECT_LE(found.at("tableWider"), 0);
+    EXPECT_EQ(found.at("alone"), false);
+    EXPECT_NE(found.at("answer"), "");
+    EXPECT_TRUE(found.at("saved").get<std::string>().ends_with(".svg blob:"));
+  }
   static void expect_timeline(const json& found) {
     EXPECT_GE(found.at("timelineColours"), 8);
     EXPECT_GE(found.at("memoryColours"), 5);
@@ -40,6 +47,7 @@ class Page : public testing::Browser {
     }
   }
   static void expect_table(const json& found) {
+    expect_layout(found);
     EXPECT_EQ(found.at("first"), found.at("least"));
     EXPECT_GE(found.at("filtered"), 1);
     EXPECT_EQ(found.at("none"), 0);
@@ -71,9 +79,31 @@ TEST_F(Page, AComparisonOpensTheScenarioOfAPoint) {
   expect_table(found);
   EXPECT_EQ(found.at("rows"), 5);
   EXPECT_GE(found.at("paretoColours"), 8);
-  EXPECT_NE(found.at("opened"), 0);
+  EXPECT_NE(found.at("opened"), found.at("openedOn"));
   EXPECT_NE(found.at("paretoHover"), "");
   EXPECT_NE(found.at("detail").get<std::string>().find("pipesim run "), std::string::npos);
+}
+
+TEST_F(Page, MessagesCollectivesAndTheOptimizersStepAreDrawn) {
+  const json found = open(std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml");
+  EXPECT_EQ(found.at("beside").at("kinds"), json({"collective", "message"}));
+  const std::string says = found.at("beside").at("says");
+  EXPECT_TRUE(says.starts_with("message to device 1: activations of microbatch 0, stage ")) << says;
+  EXPECT_NE(found.at("title").get<std::string>().find("llama3-70b on 256 "), std::string::npos);
+  EXPECT_TRUE(found.at("answer").get<std::string>().starts_with("Best of 5 results: "));
+  EXPECT_EQ(found.at("charts"), json({"pareto", "timeline", "memory", "bubble"}));
+}
+
+TEST_F(Page, TwoOrdersOpenOnThePageOfAReport) {
+  EXPECT_EQ(run("compare " + quickstart_ + " 1f1b zb-h1 --html page.html").code, 0);
+  const json found = open_page();
+  expect_timeline(found);
+  expect_table(found);
+  EXPECT_EQ(found.at("title"), "1f1b and zb-h1: 8 devices, 24 microbatches");
+  EXPECT_TRUE(found.at("answer").get<std::string>().starts_with("B takes "));
+  const json& orders = found.at("orders");
+  for (const json& colours : orders.at("colours")) EXPECT_GE(colours, 5);
+  EXPECT_EQ(orders.at("tables"), json({10, 9, 11}));
 }
 
 TEST_F(Page, ADocumentOfResultsOpensWithoutATimeline) {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sim/case/simulate.h"
@@ -75,6 +76,45 @@ TEST(HtmlTimeline, HoldsEveryPassWithItsTimesToOnePartIn2To32) {
   const auto level = words<float>(timeline["memory"]["bytes"]);
   EXPECT_EQ(*std::ranges::max_element(level), simulation.report.peak_activation.value());
   EXPECT_EQ(level.back(), 0);
+}
+
+// Where model and machine are known, an iteration ends with collectives and the optimizer's step.
+TEST(HtmlTimeline, HoldsWhatRunsBesideThePasses) {
+  const Scenario scenario = read_scenario(YamlSource("s.yaml", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 3}
+batch: {num_microbatches: 4}
+cost: {kind: given, forward: 2 ms, backward_input: 2 ms, backward_weight: 1 ms, transfer: 0.5 ms,
+       optimizer: 1.5 ms, collective: 0.75 ms}
+optimizer: {sync: all_reduce}
+)"));
+  const Result simulation = simulate(prepare_first(scenario));
+  const json timeline = timeline_json(simulation, false);
+  const json& beside = timeline["beside"];
+  const auto start = words<std::uint32_t>(beside["start"]);
+  const auto length = words<std::uint32_t>(beside["length"]);
+  const auto of_class = words<std::uint32_t>(beside["class"]);
+  const double seconds = timeline["seconds"];
+  std::map<std::string, int> kinds;
+  for (size_t i = 0; i < start.size(); ++i) {
+    const json& each = beside["classes"][of_class[i]];
+    ++kinds[each["kind"]];
+    const double wanted = each["kind"] == "message" ? 0.5e-3 : 0.75e-3;
+    EXPECT_NEAR(length[i] / 4294967295.0 * seconds, wanted, 1e-9);
+  }
+  // Forward and backward over two borders, and the collective on each device.
+  EXPECT_EQ(kinds, (std::map<std::string, int>{{"message", 2 * 2 * 4}, {"collective", 3}}));
+  EXPECT_EQ(beside["first"], (json{0, 5, 14, 19}));
+  const auto pass_class = words<std::uint32_t>(timeline["class"]);
+  const auto pass_length = words<std::uint32_t>(timeline["length"]);
+  int steps = 0;
+  for (size_t i = 0; i < pass_class.size(); ++i) {
+    if (timeline["classes"][pass_class[i]][0]["kind"] != "optimizer") continue;
+    ++steps;
+    EXPECT_NEAR(pass_length[i] / 4294967295.0 * seconds, 1.5e-3, 1e-9);
+  }
+  EXPECT_EQ(steps, 3);
+  EXPECT_EQ(pass_class.size(), passes_of_iteration(simulation) + 3);
 }
 
 TEST(SweepText, IsTheScenarioAsItWasWrittenWithoutItsSweep) {

@@ -121,17 +121,23 @@ TEST(Orders, AreDrawnOnOneAxisWithAFrameForEachDevice) {
   EXPECT_EQ(count_of(svg, width), 8U) << width;
 }
 
-TEST(Orders, AreAPageWithoutScriptsOrMarkupFromNames) {
+TEST(Orders, AreShownOnThePageOfAReport) {
   Answer a = answer_of("1f1b");
   const Answer b = answer_of("zb-h1");
   a.made.label = "<b>&";
-  const std::string page = orders_html(a, b, compare_orders(a.result, b.result));
+  const std::string page = orders_html(a, b, compare_orders(a.result, b.result), "1",
+                                       PIPESIM_SOURCE_DIR "/sim/report/html/page", {});
   EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
-  EXPECT_TRUE(page.ends_with("</html>\n"));
-  EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_EQ(page.find("<b>"), std::string::npos);
-  EXPECT_NE(page.find("&lt;b&gt;&amp;"), std::string::npos);
-  EXPECT_EQ(count_of(page, "<table>"), 4U);
+  const std::string begin = "<script id=\"data\" type=\"application/json\">";
+  const size_t from = page.find(begin) + begin.size();
+  const auto data = nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+  EXPECT_EQ(data["runs"].size(), 2U);
+  const auto& orders = data["orders"];
+  EXPECT_EQ(orders["marked"], nlohmann::json({4, 3, 2, 1}));
+  EXPECT_TRUE(orders["sentences"][0].get<std::string>().starts_with("B takes "));
+  ASSERT_EQ(orders["tables"].size(), 3U);
+  EXPECT_EQ(orders["tables"][1]["rows"].size(), 5U);  // the head, and a device each
 }
 
 }  // namespace

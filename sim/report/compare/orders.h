@@ -71,7 +71,10 @@ std::string orders_json(const Answer& a, const Answer& b, const OrdersCompared& 
 // Both drawn one above the other on one time axis, with a frame where each device's order parts.
 std::string orders_svg(const Answer& a, const Answer& b, const OrdersCompared& compared);
 
-// The drawing and the tables of the text as one page without scripts that needs nothing else.
-std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& compared);
+// The text's sentences and tables on the page of a report of both. `folder` has the page's parts;
+// InputError at `asked` when one cannot be read.
+std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& compared,
+                        const std::string& version, const std::string& folder,
+                        const Location& asked);
 
 }  // namespace pipesim

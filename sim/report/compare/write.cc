@@ -6,6 +6,7 @@
 
 #include "sim/report/compare/orders.h"
 #include "sim/report/compare/tables.h"
+#include "sim/report/html/html.h"
 #include "sim/report/json/schema.h"
 #include "sim/report/metrics/json.h"
 #include "sim/report/metrics/row.h"
@@ -72,20 +73,13 @@ std::pair<std::string, SvgSize> drawing_of(const std::string& name, const Answer
   return {text.str(), size};
 }
 
-std::string html_table(const OrdersTable& table) {
-  std::string html = "<table>\n";
-  if (!table.title.empty()) {
-    html += fmt::format("<caption>{}</caption>\n", xml_escaped(table.title));
+// By device the position where its order parts from the other's.
+std::vector<std::optional<size_t>> marked(const OrdersCompared& compared) {
+  std::vector<std::optional<size_t>> positions;
+  for (const auto& part : compared.parts) {
+    positions.push_back(part ? std::optional(part->position) : std::nullopt);
   }
-  for (size_t r = 0; r < table.rows.size(); ++r) {
-    html += "<tr>";
-    for (size_t c = 0; c < table.rows[r].size(); ++c) {
-      html += fmt::format("<{0}{1}>{2}</{0}>", r == 0 ? "th" : "td",
-                          c < table.left ? " class=\"w\"" : "", xml_escaped(table.rows[r][c]));
-    }
-    html += "</tr>\n";
-  }
-  return html + "</table>\n";
+  return positions;
 }
 
 std::vector<std::string> sentences(const Answer& a, const Answer& b,
@@ -95,13 +89,6 @@ std::vector<std::string> sentences(const Answer& a, const Answer& b,
   std::erase(all, "");
   return all;
 }
-
-constexpr const char* kStyle =
-    "body{font:14px/1.45 Helvetica,Arial,sans-serif;margin:1.5em auto;padding:0 1em;max-width:"
-    "1720px;color:#111;background:#fff}table{border-collapse:collapse;margin:1em 0}caption{text-"
-    "align:left;font-weight:bold;padding:.3em 0}th,td{padding:.15em .8em;text-align:right;border-"
-    "bottom:1px solid #ddd;font-variant-numeric:tabular-nums}.w{text-align:left}.d{overflow-x:"
-    "auto}";
 
 }  // namespace
 
@@ -138,9 +125,7 @@ std::string orders_svg(const Answer& a, const Answer& b, const OrdersCompared& c
   const SvgAxis of_a = axis_of(a.result);
   const SvgAxis of_b = axis_of(b.result);
   options.axis = SvgAxis{std::max(of_a.seconds, of_b.seconds), std::max(of_a.pixels, of_b.pixels)};
-  for (const auto& part : compared.parts) {
-    options.marked.push_back(part ? std::optional(part->position) : std::nullopt);
-  }
+  options.marked = marked(compared);
   const auto [first, first_size] = drawing_of("A", a, options);
   const auto [second, second_size] = drawing_of("B", b, options);
   const double width = std::max(first_size.width, second_size.width);
@@ -152,23 +137,23 @@ std::string orders_svg(const Answer& a, const Answer& b, const OrdersCompared& c
       xml_escaped(verdict(a, b) + " " + first_part(compared)), first, first_size.height, second);
 }
 
-std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& compared) {
-  std::string html = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{} and {}"
-      "</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{} and {}</h1>\n",
-      xml_escaped(a.made.label), xml_escaped(b.made.label), kStyle, xml_escaped(a.made.label),
-      xml_escaped(b.made.label));
-  html += html_table(summary_table(a, b));
-  for (const std::string& said : sentences(a, b, compared)) {
-    html += fmt::format("<p>{}</p>\n", xml_escaped(said));
+std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& compared,
+                        const std::string& version, const std::string& folder,
+                        const Location& asked) {
+  Json orders{{"sentences", sentences(a, b, compared)},
+              {"marked", Json::array()},
+              {"tables", Json::array()}};
+  for (const auto& position : marked(compared)) {
+    orders["marked"].push_back(position ? Json(*position) : Json(nullptr));
   }
-  html += "<p>A frame marks where the order of a device parts from the other's.</p>\n";
-  html += fmt::format("<div class=\"d\">\n{}</div>\n", orders_svg(a, b, compared));
   for (const OrdersTable& table :
        {losses_table(compared), parts_table(compared), path_table(compared)}) {
-    html += html_table(table);
+    orders["tables"].push_back(
+        {{"title", table.title}, {"rows", table.rows}, {"left", table.left}});
   }
-  return html + "</body>\n</html>\n";
+  HtmlReport report(version);
+  report.add_orders(a, b, std::move(orders));
+  return report.page(folder, asked);
 }
 
 }  // namespace pipesim

@@ -20,9 +20,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const std::vector<std::string> kComponents{
-    "data.js",     "plot.js",   "filter.js", "cards.js", "detail.js",     "pareto.js",
-    "axes.js",     "heat.js",   "table.js",  "side.js",  "difference.js", "what_if.js",
-    "timeline.js", "memory.js", "bubble.js", "main.js"};
+    "data.js",    "save.js",     "plot.js",   "filter.js", "cards.js", "header.js", "detail.js",
+    "pareto.js",  "axes.js",     "heat.js",   "table.js",  "side.js",  "orders.js", "difference.js",
+    "what_if.js", "timeline.js", "memory.js", "bubble.js", "main.js"};
 
 PageParts parts_of_report() {
   PageParts parts{"page.html", {"page.css"}, {"format.js", "report.js"}};
@@ -88,6 +88,7 @@ struct HtmlReport::Data {
       : page(Json{{"version", std::move(version)},
                   {"runs", Json::array()},
                   {"metrics", metrics_document()},
+                  {"orders", nullptr},
                   {"sweep", nullptr},
                   {"plan", nullptr}}) {}
 
@@ -97,6 +98,22 @@ struct HtmlReport::Data {
     if (passes + more > most) return {{"left_out", more}};
     passes += more;
     return timeline_json(result, memory);
+  }
+
+  void add_run(const ReportInput& input, const std::vector<std::string>& overrides,
+               std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused) {
+    const Scenario& scenario = *answers.front().made.scenario;
+    const bool measured = scenario.roofline && scenario.roofline->calibration;
+    Json run{{"file", input.path}, {"text", nullptr}, {"overrides", overrides}};
+    if (!input.text.empty()) run["text"] = input.text;
+    run["calibration"] = measured ? Json(scenario.roofline->calibration->measured) : Json(nullptr);
+    run["document"] = run_document(answers, {page["version"], false, refused});
+    run["timelines"] = Json::array();
+    for (const Answer& answer : answers) {
+      run["timelines"].push_back(
+          timeline(answer.result, knows_memory(scenario), kMostReportedPasses));
+    }
+    page["runs"].push_back(std::move(run));
   }
 
   Json page;
@@ -111,17 +128,14 @@ HtmlReport::~HtmlReport() = default;
 
 void HtmlReport::add(const ReportInput& input, const std::vector<std::string>& overrides,
                      std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused) {
-  const Scenario& scenario = *answers.front().made.scenario;
-  Json run{{"file", input.path}, {"text", input.text}, {"overrides", overrides}};
-  const bool measured = scenario.roofline && scenario.roofline->calibration;
-  run["calibration"] = measured ? Json(scenario.roofline->calibration->measured) : Json(nullptr);
-  run["document"] = run_document(answers, {data_->page["version"], false, refused});
-  run["timelines"] = Json::array();
-  for (const Answer& answer : answers) {
-    run["timelines"].push_back(
-        data_->timeline(answer.result, knows_memory(scenario), kMostReportedPasses));
+  data_->add_run(input, overrides, answers, refused);
+}
+
+void HtmlReport::add_orders(const Answer& a, const Answer& b, Json orders) {
+  for (const Answer* each : {&a, &b}) {
+    data_->add_run({each->made.scenario->file, ""}, {}, {each, 1}, {});
   }
-  data_->page["runs"].push_back(std::move(run));
+  data_->page["orders"] = std::move(orders);
 }
 
 void HtmlReport::add_document(const ReportInput& input) {

@@ -20,8 +20,8 @@
 
 namespace pipesim {
 
-// Passes in all timelines of a page, about 40 bytes each. Further timelines are left out, and the
-// page says so.
+// Passes in all timelines of a page, about 40 bytes each, and as many for what runs beside them.
+// Further timelines are left out, and the page says so.
 inline constexpr size_t kMostReportedPasses = 1'000'000;
 inline constexpr size_t kMostPlannedPasses = 100'000;  // of a plan's page
 
@@ -36,6 +36,9 @@ class HtmlReport {
   // schedules that the scenario had beside them.
   void add(const ReportInput& input, const std::vector<std::string>& overrides,
            std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused);
+  // Two simulations that are compared, as A and B, and what is said of them:
+  // {sentences, marked, tables} (sim/report/compare/orders.h).
+  void add_orders(const Answer& a, const Answer& b, nlohmann::ordered_json orders);
   // A document of `pipesim run --json`, which has no timelines, or of `pipesim plan --json`.
   // InputError when it is neither.
   void add_document(const ReportInput& input);

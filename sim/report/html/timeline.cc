@@ -55,13 +55,14 @@ class TimelineData {
         middle_(graph_.iterations() / 2),
         splits_(result.program->shape().splits),
         passes_(graph_.devices()),
+        beside_(graph_.devices()),
         known_(graph_.classes().size(), kNone) {
     for (TaskId task = 0; task < graph_.size(); ++task) {
-      const TaskClass& of = graph_.task_class(task);
-      if (of.kind != TaskKind::kCompute || graph_.iteration(task) != middle_) continue;
-      passes_[of.device].push_back(task);
-      begin_ = std::min(begin_, timeline_.start[task]);
-      end_ = std::max(end_, timeline_.end[task]);
+      if (graph_.iteration(task) == middle_) take(task);
+    }
+    for (auto& of_device : beside_) {
+      std::ranges::stable_sort(of_device, {},
+                               [this](TaskId task) { return timeline_.start[task]; });
     }
   }
 
@@ -93,11 +94,74 @@ class TimelineData {
     if (std::ranges::any_of(second, [](std::uint32_t each) { return each != kNone; })) {
       json["second"] = base64(second);
     }
+    json["beside"] = beside();
     if (bytes) json["memory"] = memory();
     return json;
   }
 
  private:
+  // Steps that take no time have no place in a drawing.
+  void take(TaskId task) {
+    const TaskClass& of = graph_.task_class(task);
+    const bool pass = of.kind == TaskKind::kCompute;
+    if (!pass && timeline_.end[task] <= timeline_.start[task]) return;
+    if (of.kind == TaskKind::kCollective) {
+      for (auto& of_device : beside_) of_device.push_back(task);
+    } else {
+      (pass || of.kind == TaskKind::kOptimizer ? passes_ : beside_)[of.device].push_back(task);
+    }
+    if (is_beside_compute(of.kind)) return;
+    begin_ = std::min(begin_, timeline_.start[task]);
+    end_ = std::max(end_, timeline_.end[task]);
+  }
+
+  // Messages by their sender, copies to and from the host, and collectives, which all devices have.
+  Json beside() {
+    std::vector<std::uint32_t> start, length, microbatch, of_class;
+    std::vector<std::uint32_t> known(graph_.classes().size(), kNone);
+    Json classes = Json::array(), first = Json::array({0});
+    for (const auto& of_device : beside_) {
+      for (const TaskId task : of_device) {
+        const std::uint32_t number = graph_.class_of()[task];
+        if (known[number] == kNone) {
+          known[number] = static_cast<std::uint32_t>(classes.size());
+          classes.push_back(beside_class(graph_.task_class(task)));
+        }
+        start.push_back(fraction(timeline_.start[task]));
+        length.push_back(fraction(timeline_.end[task]) - start.back());
+        microbatch.push_back(static_cast<std::uint32_t>(graph_.microbatch(task)));
+        of_class.push_back(known[number]);
+      }
+      first.push_back(start.size());
+    }
+    return {{"classes", classes},        {"first", first},
+            {"start", base64(start)},    {"length", base64(length)},
+            {"class", base64(of_class)}, {"microbatch", base64(microbatch)}};
+  }
+
+  [[nodiscard]] Json beside_class(const TaskClass& of) const {
+    if (of.kind == TaskKind::kCollective) return {{"kind", "collective"}};
+    if (of.kind == TaskKind::kBarrier) return {{"kind", "vocabulary"}, {"of", to_text(of.barrier)}};
+    const Placement& place = program(of).placement();
+    const int device = static_cast<int>(of.device) % place.devices();
+    const int stage = place.virtual_stage(device, of.chunk);
+    if (of.kind != TaskKind::kTransfer) {
+      return {{"kind", of.kind == TaskKind::kCopyOut ? "copy out" : "copy in"}, {"stage", stage}};
+    }
+    return {{"kind", "message"},
+            {"of", of.pass == PassKind::kF ? "activations" : "gradients"},
+            {"stage", stage},
+            {"to", of.receiver}};
+  }
+
+  // The optimizer's step, or the gradients' reduction that it waits for.
+  [[nodiscard]] Json closing(std::uint32_t of_class) const {
+    const auto& origins = graph_.origins();
+    const bool reduction =
+        of_class < origins.size() && origins[of_class].of == ClassOrigin::Of::kGradients;
+    return {{"kind", reduction ? "reduction" : "optimizer"}};
+  }
+
   [[nodiscard]] std::uint32_t fraction(double seconds) const {
     const double part = std::clamp((seconds - begin_) / (end_ - begin_), 0.0, 1.0);
     return static_cast<std::uint32_t>(std::llround(part * 4294967295.0));
@@ -108,6 +172,7 @@ class TimelineData {
 
   // The microbatch of a pass, and of the backward half of an overlapped block.
   [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> microbatches(TaskId task) const {
+    if (graph_.task_class(task).kind != TaskKind::kCompute) return {kNone, kNone};
     const Pass pass = graph_.pass(task);
     if (pass.kind != PassKind::kFB) return {pass.microbatch, kNone};
     const OverlappedPair& pair = program(graph_.task_class(task)).pair(pass);
@@ -120,7 +185,9 @@ class TimelineData {
     const TaskClass& of = graph_.task_class(task);
     const Pass pass = graph_.pass(task);
     Json parts = Json::array();  // filled one by one: compilers differ over {one}
-    if (pass.kind == PassKind::kFB) {
+    if (of.kind != TaskKind::kCompute) {
+      parts.push_back(closing(graph_.class_of()[task]));
+    } else if (pass.kind == PassKind::kFB) {
       const OverlappedPair& pair = program(of).pair(pass);
       parts.push_back(part(of, pair.forward));
       parts.push_back(part(of, pair.backward));
@@ -165,7 +232,8 @@ class TimelineData {
   const Timeline& timeline_;
   int middle_;
   int splits_;
-  std::vector<std::vector<TaskId>> passes_;  // by device
+  std::vector<std::vector<TaskId>> passes_;  // by device, the optimizer's step among them
+  std::vector<std::vector<TaskId>> beside_;  // by device, what takes nothing of its compute
   std::vector<std::uint32_t> known_;         // by task class: its number in
   Json classes_ = Json::array();
   double begin_ = std::numeric_limits<double>::infinity();

@@ -1,9 +1,10 @@
-// A result's middle iteration as a page draws it: passes, the critical path and memory over
-// time, as arrays of numbers in base64.
+// A result's middle iteration as a page draws it: passes with the optimizer's step, messages,
+// copies and collectives beside them, the critical path and memory over time, as arrays of numbers
+// in base64.
 //
-// Times are 32-bit fractions of the time from the first pass's start to the last one's end, so that
-// neighbours meet exactly and 50,000 passes are 1 MB of text. Passes stand device after device, in
-// order of time.
+// Times are 32-bit fractions of the time from the first pass's start to the end of the last pass,
+// step or collective. Neighbours meet exactly, and 50,000 passes are 2 MB of text. Passes stand
+// device after device, in order of time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,7 +16,8 @@ namespace pipesim {
 // Compute passes of one iteration, of all pipelines.
 size_t passes_of_iteration(const Result& result);
 
-// {seconds, splits, classes, first, start, length, microbatch, class, [second], critical, memory}:
+// {seconds, splits, classes, first, start, length, microbatch, class, [second], critical, beside,
+// [memory]}:
 // sim/report/html/page/data.js reads it. `bytes`: whether the scenario knows memory. O(tasks), with
 // copies O(n log n).
 nlohmann::ordered_json timeline_json(const Result& result, bool bytes);

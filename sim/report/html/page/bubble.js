@@ -41,6 +41,7 @@ class Bubble {
     const most = 400;  // bars of 4 pixels; the table below has all
     this.shown = this.bars.slice(0, most);
     this.plot.setHeight(this.shown.length * this.high + kAxis);
+    this.plot.title = `Idle time as a share of the iteration, by cause${ofDevices ? `: ${nameOfRow(state.row)}` : ''}`;
     byId('bubble').setAttribute('role', 'img');
     byId('bubble').setAttribute('aria-label', 'Idle time by cause; the same as a table below');
     const used = kCauses.map((cause, i) => [cause, this.bars.some(bar => bar.shares[i] > 0)]).filter(([, any]) => any);

@@ -38,7 +38,8 @@ function cardsOfResult({run, result}) {
   const cards = [];
   const add = (name, kind, notes) => {
     if (typeof result[name] !== 'number') return;
-    cards.push(card(labelOf(name), show(result[name], kind), notes || against(name, result[name], kind)));
+    const value = columnNamed(name) ? shownIn(state.row, columnNamed(name)) : show(result[name], kind);
+    cards.push(card(labelOf(name), value, notes || against(name, result[name], kind)));
   };
   const ensemble = result.ensemble;
   const notes = [];
@@ -134,7 +135,7 @@ function cardsOfPage() {
   return report.plan ? cardsOfPlan(state.row) : cardsOfResult(results[state.row]);
 }
 
-// The fewest rows of cards, filled evenly: no card stands alone in the last.
+// The fewest rows of cards, filled evenly; one that is left over has a row of its width.
 function evenColumns(count, width) {
   const kLeast = 170;
   const rows = Math.ceil(count / Math.max(1, Math.floor(width / kLeast)));
@@ -144,7 +145,10 @@ function evenColumns(count, width) {
 function startCards() {
   const place = () => {
     const box = byId('cards');
-    box.style.gridTemplateColumns = `repeat(${evenColumns(box.children.length, box.clientWidth)}, minmax(0, 1fr))`;
+    const cards = [...box.children], across = evenColumns(cards.length, box.clientWidth);
+    box.style.gridTemplateColumns = `repeat(${across}, minmax(0, 1fr))`;
+    for (const each of cards) each.style.gridColumn = '';
+    if (cards.length % across === 1) cards[cards.length - 1].style.gridColumn = '1 / -1';
   };
   const fill = () => { byId('cards').replaceChildren(...cardsOfPage()); place(); };
   new ResizeObserver(place).observe(byId('cards'));

@@ -1,7 +1,7 @@
 // The data that the program put into the page: one row per result from any source.
 //
 // report.runs: {file, text, overrides, calibration, document, timelines}, a document being that of `pipesim run
-// --json`. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}. report.metrics: the table
+// --json`. report.orders, where two runs are compared: {sentences, marked, tables}. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}. report.metrics: the table
 // of metrics: {name, label, unit, better, band, of_all_gpus}. report.plan: {file, command, document, rows}, a document
 // being that of `pipesim plan --json`, and each row {timeline, devices, configurations, reason} as far as it was run
 // again. report.run, of a live page alone: promises these of a row.
@@ -11,7 +11,7 @@ const metricNamed = name => kByName.get(name);
 
 // How values of a metric's unit are shown (sim/report/metrics/table.h).
 const kKinds = {s: 'seconds', B: 'bytes', share: 'share', '1/s': 'rate', 'TFLOP/s': 'rate', flag: 'flag', days: 'rate',
-  'GPU-hours': 'rate', money: 'rate'};
+  'GPU-hours': 'rate', money: 'money'};
 const kindOf = name => kKinds[metricNamed(name)?.unit] ?? (name === 'tied_with_first' ? 'flag' : 'number');
 
 // Labels of columns that are no metrics.
@@ -71,7 +71,7 @@ const results = report.plan ? planned.map(resultOfPlan) : report.runs.flatMap(ru
 
 function columnsOfRuns() {
   const columns = [];
-  if (report.runs.length > 1) columns.push(column('input', results.map(each => each.run.file)));
+  if (differ(report.runs.map(run => run.file))) columns.push(column('input', results.map(each => each.run.file)));
   columns.push(column('schedule', results.map(each => String(each.result.schedule))));
   for (const name of [...kChoice, 'gpus']) {
     const values = results.map(({result}) => result[name] ?? null);
@@ -190,6 +190,12 @@ function sureDigits(row) {
   return Math.min(5, Math.max(2, 1 + Math.ceil(-Math.log10(half) - 1e-9)));
 }
 
+// A value in the digits that its band leaves sure, one more where rows are compared.
+function shownIn(row, each, more = 0) {
+  const digits = ['seconds', 'rate'].includes(metricNamed(each.name)?.band) ? sureDigits(row) : null;
+  return showSure(each.values[row], each.kind, digits === null ? null : digits + more);
+}
+
 function nameOfPlanned({plan, layout, place}) {
   return `${severalPlans ? nameOfPlan(plan) + ' ' : ''}${place > 0 ? place : 'baseline'}: ${layout.idea || (layout.label ?? layout.schedule)}`;
 }
@@ -199,6 +205,7 @@ function nameOfRow(row) {
   if (report.sweep) return `point ${columnNamed('point').values[row]}: ${scheduleOf(row)}`;
   const {run, result} = results[row];
   const label = String(result.label ?? result.schedule);
+  if (report.orders) return `${'AB'[row]}: ${label}`;
   return report.runs.length > 1 ? `${label} in ${nameOfInput(run)}` : label;
 }
 
@@ -210,15 +217,13 @@ function scheduleOf(row) {
   return chosen.length > 0 ? `${schedule} (${chosen.join(', ')})` : schedule;
 }
 
-// A sweep is judged first by the first of these that it has and that ranks its points.
+// Results and points are judged first by the first of these that they have and that ranks them.
 const kOpening = ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'microbatches_per_second_per_gpu',
   'samples_per_second', 'iteration_seconds'].filter(name => columnNamed(name) && ranks(columnNamed(name)));
 
-// The row that a page opens on: of a sweep the best that fits, of a plan the fastest of all.
+// The row that a page opens on: the best that fits, of a plan the fastest of all.
 function firstRow() {
-  if (report.sweep) {
-    return kOpening.length > 0 ? Math.max(0, bestRow(columnNamed(kOpening[0]))) : 0;
-  }
+  if (!report.plan) return kOpening.length > 0 ? Math.max(0, bestRow(columnNamed(kOpening[0]))) : 0;
   const fastest = planned.map((_, row) => row).filter(row => planned[row].place === 1)
     .sort((a, b) => expectedSeconds(a) - expectedSeconds(b) || a - b);
   return fastest[0] ?? 0;
@@ -249,16 +254,33 @@ function words(base64, type = Uint32Array) {
 const kWhole = 4294967295;  // times are 32-bit fractions of the timeline's seconds
 const kNone = 4294967295;
 
+// Steps of a device's compute that are no passes, and what runs beside them; colours as of the bubble's causes.
+const kSteps = {
+  optimizer: {meaning: 'step', chunk: 0, fill: '#5b2a7c', ink: '#ffffff'},
+  reduction: {meaning: 'of gradients', chunk: 0, fill: '#f5c95f', ink: '#15181d'},
+};
+const kBeside = {message: '#c2541b', 'copy out': '#7a4da3', 'copy in': '#b58fd6', collective: '#f5c95f', vocabulary: '#d9a514'};
+
+// Messages, copies and collectives as typed arrays; null where there are none.
+function decodedBeside(beside) {
+  if (!beside || beside.classes.length === 0) return null;
+  return {classes: beside.classes, first: beside.first, start: words(beside.start), length: words(beside.length),
+    ofClass: words(beside.class), microbatch: words(beside.microbatch)};
+}
+
 // A timeline as typed arrays, or null where there is none.
 function decoded(timeline) {
   if (!timeline || timeline.left_out !== undefined) return null;
+  const classes = timeline.classes.map(parts => parts.map(part => part.fill ? part : {...part, ...kSteps[part.kind]}));
   const data = {
-    seconds: timeline.seconds, splits: timeline.splits, classes: timeline.classes, first: timeline.first,
+    seconds: timeline.seconds, splits: timeline.splits, classes, first: timeline.first,
+    beside: decodedBeside(timeline.beside),
     start: words(timeline.start), length: words(timeline.length), microbatch: words(timeline.microbatch),
     ofClass: words(timeline.class), second: timeline.second ? words(timeline.second) : null,
     critical: words(timeline.critical), memory: null,
   };
   data.devices = data.first.length - 1;
+  data.passes = data.microbatch.reduce((count, each) => count + (each === kNone ? 0 : 1), 0);
   // A class's colour in a crowd: the mean of its halves.
   data.rgb = data.classes.map(parts => [0, 1, 2].map(
     i => parts.reduce((sum, {fill}) => sum + rgbOf(fill)[i], 0) / parts.length));

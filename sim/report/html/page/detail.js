@@ -63,14 +63,19 @@ function waysBack(row) {
   };
 }
 
+// The numbers that the table shows first, and folded the others.
 function numbersOf(row) {
-  const list = el('dl');
-  for (const each of columns) {
-    const value = each.values[row];
-    if (value === null || each.name === 'point' || each.name === 'row') continue;
-    list.append(el('dt', {title: each.name}, each.label), el('dd', {}, show(value, each.kind)));
-  }
-  return list;
+  const list = which => {
+    const node = el('dl');
+    for (const each of columns.filter(which)) {
+      if (each.values[row] === null || each.name === 'point' || each.name === 'row') continue;
+      node.append(el('dt', {title: each.name}, each.label), el('dd', {}, shownIn(row, each, 1)));
+    }
+    return node;
+  };
+  const isFirst = each => rankOf(each) < kOthers;
+  const rest = list(each => !isFirst(each));
+  return [list(isFirst), rest.childElementCount === 0 ? null : el('details', {}, el('summary', {}, 'More numbers'), rest)];
 }
 
 // Beside the chart the numbers and commands; without a chart the commands stand with the texts.
@@ -79,7 +84,7 @@ function startDetail() {
     if (rowCount === 0) return byId('scenario').replaceChildren('No results.');
     const {commands, texts} = waysBack(state.row);
     const chart = !byId('explore').hidden;
-    byId('detail').replaceChildren(el('h2', {}, nameOfRow(state.row)), numbersOf(state.row), ...(chart ? commands : []));
+    byId('detail').replaceChildren(el('h2', {}, nameOfRow(state.row)), ...numbersOf(state.row).filter(Boolean), ...(chart ? commands : []));
     byId('scenario').replaceChildren(...(chart ? [] : commands), ...texts);
   };
   state.on('row', fill);

@@ -25,7 +25,8 @@ function differenceOf(from, to) {
   return {parts, total: parts.reduce((sum, part) => sum + part.seconds, 0)};
 }
 
-const signed = (value, kind) => (value > 0 ? '+' : value < 0 ? '\u2212' : '') + show(Math.abs(value), kind);
+const sized = (value, kind) => kind === 'seconds' ? seconds(Number(value.toPrecision(3)), 3) : show(value, kind);
+const signed = (value, kind) => (value > 0 ? '+' : value < 0 ? '\u2212' : '') + sized(Math.abs(value), kind);
 
 class Difference {
   constructor() {
@@ -67,9 +68,10 @@ class Difference {
     const {total} = this.found;
     const memory = b.peak_memory_bytes - a.peak_memory_bytes;
     const text = Math.abs(total) < 1e-4 * this.first ? 'Both take the same time'
-      : `${nameOfRow(rows[1])} takes ${show(Math.abs(total), 'seconds')} (${fixed(100 * Math.abs(total) / this.first, 1)}%) ` +
+      : `${nameOfRow(rows[1])} takes ${sized(Math.abs(total), 'seconds')} (${fixed(100 * Math.abs(total) / this.first, 1)}%) ` +
         `${total > 0 ? 'more' : 'less'} than ${nameOfRow(rows[0])}`;
     byId('difference-note').textContent = `${text}; memory of the fullest GPU ${signed(memory, 'bytes')}.`;
+    this.plot.title = text;
     this.plot.canvas.setAttribute('aria-label', `${text}; the same as a table below`);
     this.plot.setHeight((this.found.parts.length + 2) * 26 + kAxis);
     this.fillTable();
@@ -123,7 +125,7 @@ class Difference {
   drawEnd(context, name, value, x, y, high) {
     context.fillStyle = colours.ink;
     context.fillRect(x(value) - 2, y + 3, 4, high - 6);
-    this.drawText(context, name, show(value, 'seconds'), x(value) + 8, 'left', y + high / 2);
+    this.drawText(context, name, seconds(value, 4), x(value) + 8, 'left', y + high / 2);
   }
 
   // A bar to the right costs time, one to the left saves it; the sign says it too.

@@ -45,6 +45,12 @@ function withUnit(value, units, digits = 5) {
 const seconds = (value, digits) => withUnit(value, kTimeUnits, digits);
 const bytes = (value, digits = 4) => withUnit(value, kByteUnits, digits);
 
+// "$7.43 M", "$512".
+function money(value, digits) {
+  const large = Math.abs(value) >= 1e6, shown = Number((large ? value / 1e6 : value).toPrecision(digits));
+  return `$${significant(shown, digits)}${large ? ' M' : ''}`;
+}
+
 function show(value, kind) {
   if (value === null || value === undefined) return '-';
   if (typeof value !== 'number') return String(value);
@@ -53,6 +59,7 @@ function show(value, kind) {
     case 'bytes': return bytes(value);
     case 'share': return fixed(100 * value, 2) + '%';
     case 'rate': return significant(value, 5);
+    case 'money': return money(value, 4);
     case 'flag': return value ? 'yes' : 'no';
     default: return Number.isInteger(value) ? String(value) : significant(value, 6);
   }
@@ -62,12 +69,13 @@ function show(value, kind) {
 function showSure(value, kind, digits) {
   if (typeof value !== 'number' || value === 0 || digits === null) return show(value, kind);
   if (kind === 'seconds') return seconds(Number(value.toPrecision(digits)), digits);
+  if (kind === 'money') return money(value, digits);
   const shown = Number((kind === 'share' ? 100 * value : value).toPrecision(digits));
   const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(shown))));
   return fixed(shown, decimals) + (kind === 'share' ? '%' : '');
 }
 
-const counted = (count, thing) => `${count.toLocaleString('en-US')} ${thing}${count === 1 ? '' : 's'}`;
+const counted = (count, thing) => `${count.toLocaleString('en-US')} ${thing}${count === 1 ? '' : thing.endsWith('ch') ? 'es' : 's'}`;
 
 // For a POSIX shell.
 function quoted(word) {

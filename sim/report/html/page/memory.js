@@ -30,6 +30,7 @@ class MemoryPlot {
         this.most = Math.max(this.most, (this.base[device] ?? 0) + memory.bytes[i]);
       }
     }
+    this.plot.title = `Memory over time of ${nameOfRow(state.row)}`;
     const names = new Set(this.held.flat().map(([name]) => name));
     legend('memory-legend', [[kActivations, 'activations'],
       ...kCategories.filter(([name]) => names.has(name)).map(([name, fill]) => [fill, name]),

@@ -61,6 +61,7 @@ class Pareto {
     const ofName = new Map(this.series.map((name, i) => [name, i]));
     this.seriesOf = names.map(name => ofName.get(name));
     this.hover = -1;
+    this.axes = report.sweep ? swept() : [];
     this.bands = byId('bands');
     this.bands.parentElement.hidden = !results.some(({result}) => result.band);
     this.bands.addEventListener('change', () => this.update());
@@ -95,6 +96,7 @@ class Pareto {
 
   fillLegend() {
     const most = 24;
+    kLegends['pareto-legend'] = this.series.slice(0, most).map((name, i) => [this.look(i)[0], name, this.look(i)[1]]);
     byId('pareto-legend').replaceChildren(...this.series.slice(0, most).map((name, i) => {
       const canvas = el('canvas', {width: 28, height: 28});
       const context = canvas.getContext('2d');
@@ -120,7 +122,7 @@ class Pareto {
       for (const row of this.rows) take(axis.values[row]);
       for (const row of this.banded) bandOf(row, axis)?.forEach(take);
       for (const {size} of this.limitsOn(axis)) if (size < 1.3 * high) take(size);
-      if (!(high > low)) [low, high] = [low - Math.abs(low || 1) * 0.1, high + Math.abs(high || 1) * 0.1];
+      if (!(high - low > 1e-9 * Math.abs(high))) [low, high] = [low - Math.abs(low || 1) * 0.1, high + Math.abs(high || 1) * 0.1];
       return [low - (high - low) * 0.04, high + (high - low) * 0.04];
     };
     this.spanX = span(this.x);
@@ -231,6 +233,7 @@ class Pareto {
     const {left, top, width, height} = this.box;
     context.strokeStyle = context.fillStyle = colours.critical;
     context.lineWidth = 1.5;
+    this.taken = [];  // places of names
     const line = (from, to) => {
       context.beginPath();
       context.moveTo(...from);
@@ -243,6 +246,7 @@ class Pareto {
       line([x, top], [x, top + height]);
       context.textAlign = 'right';
       context.fillText(name, x - 5, top + 9 + 13 * i);
+      this.taken.push({x: x - 5 - context.measureText(name).width, y: top + 9 + 13 * i, wide: context.measureText(name).width});
     });
     for (const {size, name} of this.limitsOn(this.y)) {
       const [, y] = this.at(this.spanX[0], size);
@@ -254,28 +258,41 @@ class Pareto {
     context.textAlign = 'left';
   }
 
-  // Names a plan's baseline, rows that stand for an idea, and places on the frontier, as far as names do not overlap.
+  // A plan's rows by place and idea, schedules by name, points of a sweep by what was swept.
+  nameOf(row) {
+    if (planned[row]) {
+      const {place, layout: {idea}} = planned[row];
+      return place === 0 ? 'baseline' : `${place}${idea ? ` ${idea.split(', ')[0]}` : ''}`;
+    }
+    return report.sweep ? this.axes.map(each => String(each.values[row] ?? '-')).join(', ') : nameOfRow(row);
+  }
+
+  // Rows that say most: the open one, the frontier, a plan's ideas, all of a few; as far as names do not overlap.
   drawNames(context) {
-    const taken = [];
-    const rows = this.rows.filter(row => planned[row] && (this.isMarked(row) || planned[row].layout.idea));
-    const rank = row => planned[row].place === 0 ? 0 : row === state.row ? 1 : 2;
+    const rows = this.rows.filter(row => this.rows.length <= 12 || this.isMarked(row) || planned[row]?.layout.idea);
+    const rank = row => planned[row]?.place === 0 ? 0 : row === state.row ? 1 : this.frontier.includes(row) ? 2 : 3;
     context.textAlign = 'left';
     for (const row of rows.sort((a, b) => rank(a) - rank(b) || a - b)) {
-      const baseline = planned[row].place === 0;
-      const idea = (planned[row].layout.idea ?? '').split(', ')[0];
-      const text = baseline ? 'baseline' : `${planned[row].place}${idea ? ` ${idea}` : ''}`;
-      const wide = context.measureText(text).width;
+      const text = this.nameOf(row), wide = context.measureText(text).width;
       const [px, py] = this.place(row);
-      const x = px + 12 + wide > this.box.left + this.box.width ? px - 12 - wide : px + 12, y = py - 8;
-      if (baseline) this.drawSquare(context, px, py);
-      if (taken.some(each => Math.abs(each.y - y) < 12 && x < each.x + each.wide + 4 && each.x < x + wide + 4)) continue;
-      taken.push({x, y, wide});
+      if (planned[row]?.place === 0) this.drawSquare(context, px, py);
+      const spot = this.spotFor(px, py, wide);
+      if (!spot) continue;
+      this.taken.push({...spot, wide});
       context.lineWidth = 3;
       context.strokeStyle = colours.panel;
-      context.strokeText(text, x, y);
+      context.strokeText(text, spot.x, spot.y);
       context.fillStyle = colours.ink;
-      context.fillText(text, x, y);
+      context.fillText(text, spot.x, spot.y);
     }
+  }
+
+  // A place beside a point that is inside the chart and free; nothing where there is none.
+  spotFor(px, py, wide) {
+    const {left, top, width, height} = this.box;
+    const spots = [[12, -8], [12, 10], [-12 - wide, -8], [-12 - wide, 10]].map(([dx, dy]) => ({x: px + dx, y: py + dy}));
+    return spots.find(({x, y}) => x > left && x + wide < left + width && y > top + 4 && y < top + height - 4 &&
+      !this.taken.some(each => Math.abs(each.y - y) < 13 && x < each.x + each.wide + 4 && each.x < x + wide + 4));
   }
 
   drawSquare(context, x, y) {
@@ -373,7 +390,7 @@ class Pareto {
 }
 
 function startPareto() {
-  const enough = rowCount > 1 && columns.filter(each => each.better !== 0).length > 1;
+  const enough = !report.orders && rowCount > 1 && columns.filter(each => each.better !== 0).length > 1;
   if (enough) return new Pareto();
   byId('explore').classList.add('alone');
   byId('explore').hidden = true;  // what it would say stands in cards and scenario

@@ -41,11 +41,13 @@ class Plot {
   // `draw(context, width, height)` in CSS pixels.
   constructor(canvas, height, draw) {
     this.canvas = canvas;
+    canvas.plot = this;
     this.context = canvas.getContext('2d');
     this.paint = draw;
     this.waiting = false;
     this.width = canvas.clientWidth;  // asked for once per frame: it makes the browser lay out
     this.setHeight(height);
+    canvas.after(saveButtons(this));
     new ResizeObserver(() => this.draw()).observe(canvas);
     state.on('theme', () => this.draw());
   }
@@ -89,7 +91,7 @@ const tip = {
 
 // Ticks of [low, high] at round numbers: [[value, text]], all in the unit of the largest.
 function ticksOf(low, high, kind, most) {
-  if (!(high > low)) return [];
+  if (!(high - low > 1e-12 * Math.abs(high))) return [];  // steps beyond a number's digits
   let size = 1, name = '';
   if (kind === 'seconds' || kind === 'bytes') {
     [name, size] = unitOf(Math.max(Math.abs(low), Math.abs(high)), kind === 'seconds' ? kTimeUnits : kByteUnits);
@@ -106,6 +108,7 @@ function ticksOf(low, high, kind, most) {
 }
 
 function legend(id, entries) {
+  kLegends[id] = entries;
   byId(id).replaceChildren(...entries.map(([fill, text]) => el('span', {}, el('i', {style: `background:${fill}`}), text)));
 }
 

@@ -1,4 +1,4 @@
-// Two rows of a plan side by side: passes of all devices on one scale of time, and under them the memory of the fullest.
+// Two rows side by side: passes of all devices on one scale of time, and under them the memory of the fullest.
 
 const kSideMemory = 70;
 
@@ -10,20 +10,30 @@ class Side {
   }
 
   open(row) {
-    const {result, timeline} = results[row];
+    const {result, run, timeline} = results[row];
     this.data = decoded(timeline);
     this.seconds = this.data?.seconds ?? 0;
-    this.limit = planned[row].plan.memory_limit_bytes;
+    this.framed = [];  // passes
+    this.limit = run.document.scenario?.memory?.capacity_bytes ?? null;
     this.devices = result.devices;
-    const peaks = result.devices.map(each => each.peak_memory_bytes ?? 0);
-    this.fullest = peaks.indexOf(Math.max(...peaks));
-    const missing = this.data ? '' : report.run ? ', being run' : ', not drawn on this page';
-    this.name.textContent = `${nameOfRow(row)}: ${seconds(expectedSeconds(row), 4)}, ${bytes(result.peak_memory_bytes)} of ${bytes(this.limit)}${missing}`;
+    const peaks = result.devices.map(each => each.peak_memory_bytes ?? each.peak_activation_bytes ?? 0);
+    const most = Math.max(0, ...peaks);
+    this.fullest = peaks.indexOf(most);
+    this.top = 1.05 * (this.limit ?? (most || 1));
+    this.name.textContent = this.nameOf(row, result.peak_memory_bytes ?? most);
     this.plot.canvas.setAttribute('aria-label', this.name.textContent);
     this.plot.canvas.parentElement.hidden = !this.data;
     if (!this.data) return;
-    this.row = Math.max(2, Math.min(14, Math.floor(170 / this.data.devices)));
-    this.plot.setHeight(this.data.devices * this.row + 8 + kSideMemory + kAxis);
+    const [high, room] = report.orders ? [22, 260] : [14, 170];
+    this.row = Math.max(2, Math.min(high, Math.floor(room / this.data.devices)));
+    this.under = this.data.memory ? kSideMemory : 0;
+    this.plot.setHeight(this.data.devices * this.row + 8 + this.under + kAxis);
+  }
+
+  nameOf(row, peak) {
+    const missing = this.data ? '' : report.run ? ', being run' : ', not drawn on this page';
+    const memory = peak > 0 ? `, ${bytes(peak)}${this.limit === null ? '' : ` of ${bytes(this.limit)}`}` : '';
+    return `${nameOfRow(row)}: ${seconds(expectedSeconds(row), 4)}${memory}${missing}`;
   }
 
   // `most`: the seconds that the width stands for.
@@ -35,9 +45,11 @@ class Side {
   draw(context, width) {
     if (!this.data) return;
     this.scale = (width - 2) / this.most * this.seconds / kWhole;
+    const under = this.data.devices * this.row + 8;
     for (let device = 0; device < this.data.devices; ++device) this.drawDevice(context, device);
-    this.drawMemory(context, width, this.data.devices * this.row + 8);
-    this.drawSeconds(context, width, this.data.devices * this.row + 8 + kSideMemory);
+    for (const pass of this.framed) this.drawFrame(context, pass);
+    this.drawMemory(context, width, under);
+    this.drawSeconds(context, width, under + this.under);
   }
 
   drawDevice(context, device) {
@@ -46,11 +58,31 @@ class Side {
     context.fillRect(0, device * this.row, kWhole * this.scale, this.row - 1);
     for (let pass = first[device]; pass < first[device + 1]; ++pass) {
       const parts = classes[ofClass[pass]], high = (this.row - 1) / parts.length;
-      parts.forEach(({fill}, i) => {
-        context.fillStyle = fill;
-        context.fillRect(start[pass] * this.scale, device * this.row + i * high, Math.max(length[pass] * this.scale, 0.3), high);
+      const x = start[pass] * this.scale, wide = length[pass] * this.scale;
+      parts.forEach((part, i) => {
+        const y = device * this.row + i * high;
+        context.fillStyle = part.fill;
+        context.fillRect(x, y, Math.max(wide - (wide > 4 ? 1 : 0), 0.3), high);
+        drawNumber(context, this.data, pass, i, part, {x, y, wide, high});
       });
     }
+    this.drawCollectives(context, device);
+  }
+
+  drawCollectives(context, device) {
+    const {beside} = this.data;
+    for (let i = beside?.first[device]; i < beside?.first[device + 1]; ++i) {
+      if (beside.classes[beside.ofClass[i]].kind !== 'collective') continue;
+      context.fillStyle = kBeside.collective;
+      context.fillRect(beside.start[i] * this.scale, device * this.row, Math.max(beside.length[i] * this.scale, 0.5), this.row - 1);
+    }
+  }
+
+  drawFrame(context, pass) {
+    const device = upperBound(this.data.first, pass, 0, this.data.first.length) - 1;
+    context.strokeStyle = colours.critical;
+    context.lineWidth = 2;
+    context.strokeRect(this.data.start[pass] * this.scale, device * this.row, Math.max(this.data.length[pass] * this.scale, 2), this.row - 1);
   }
 
   // Constant bytes, activations above them, and the limit.
@@ -59,7 +91,7 @@ class Side {
     if (!memory) return;
     const by = this.devices[this.fullest].peak_memory_by_category ?? {};
     const held = kCategories.reduce((sum, [name]) => sum + (by[name] ?? 0), 0);
-    const y = size => top + kSideMemory * (1 - size / this.limit / 1.05);
+    const y = size => top + kSideMemory * (1 - size / this.top);
     context.fillStyle = kCategories[0][1];
     context.fillRect(0, y(held), kWhole * this.scale, y(0) - y(held));
     const begin = memory.first[this.fullest], end = memory.first[this.fullest + 1];
@@ -73,6 +105,7 @@ class Side {
     context.lineTo(x(end), y(held));
     context.fillStyle = kActivations;
     context.fill();
+    if (this.limit === null) return;
     context.fillStyle = colours.critical;
     context.fillRect(0, y(this.limit), width, 1);
   }

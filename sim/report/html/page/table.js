@@ -2,21 +2,39 @@
 
 const kRowHeight = 30;
 
+// Columns of names first, then the numbers that decide, then choices; what says least is from kOthers on.
+const kOthers = 100;
+const kNames = ['point', 'idea', 'cluster', 'input'];
+const kDecisive = ['days', 'contended_iteration_seconds', 'price', 'row', 'fits'];
+const kTelling = ['mfu', 'mfu_causal', 'tokens_per_second_per_gpu', 'peak_memory_bytes', 'bubble_rate', 'bubble', 'peak_activation_bytes',
+  'runs_on', 'samples_per_second_per_gpu', 'headroom_bytes'];
+
+function rankOf({name}) {
+  if (name === 'iteration_seconds') return columnNamed('contended_iteration_seconds') ? kOthers : 10;
+  if (kNames.includes(name) || (name === 'schedule' && !report.plan)) return 0;
+  const chosen = kChoice.includes(name) || kSizes.includes(name) || name === 'gpus' || report.sweep?.keys.includes(name);
+  if (kDecisive.includes(name)) return 10 + kDecisive.indexOf(name);
+  if (chosen) return 20;
+  return kTelling.includes(name) ? 30 + kTelling.indexOf(name) : kOthers;
+}
+
 class ResultTable {
   constructor(container) {
     this.container = container;
-    this.columns = columns;
+    this.all = byId('all-columns');
     this.sorted = null;  // {column, descending}
     this.rows = [];
-    this.body = el('tbody');
-    this.heads = this.columns.map(each => this.head(each));
-    const compared = rowCount > 1 ? this.columns.filter(ranks) : [];
+    this.width = 0;  // for which the columns were chosen
+    const compared = rowCount > 1 ? columns.filter(ranks) : [];
     this.best = new Map(compared.map(each => [each, bestRow(each)]));
+    this.body = el('tbody');
+    this.headRow = el('tr');
     container.replaceChildren(el('table', {'aria-rowcount': rowCount + 1, 'aria-label': 'Results'},
-      el('thead', {}, el('tr', {}, ...this.heads)), this.body));
+      el('thead', {}, this.headRow), this.body));
     container.tabIndex = -1;
     container.addEventListener('scroll', () => this.fill());
-    new ResizeObserver(() => this.fill()).observe(container);
+    new ResizeObserver(() => container.clientWidth === this.width ? this.fill() : this.fit()).observe(container);
+    this.all.addEventListener('change', () => this.fit());
     this.body.addEventListener('click', event => {
       const row = event.target.closest('tr[data-row]');
       if (row) state.open(Number(row.dataset.row));
@@ -24,8 +42,39 @@ class ResultTable {
     this.body.addEventListener('keydown', event => this.walk(event));
     state.on('shown', () => this.sort());
     state.on('row', () => { this.reveal(); this.fill(); });
+    this.use(columns);
     this.sort();
+    this.fit();
     this.reveal();
+  }
+
+  use(chosen) {
+    this.columns = chosen;
+    this.heads = chosen.map(each => this.head(each));
+    this.headRow.replaceChildren(...this.heads);
+    this.tellOrder();
+  }
+
+  // The columns that have room, by rank; all of them where that is asked for.
+  fit() {
+    this.width = this.container.clientWidth;
+    this.use(columns);
+    this.fill();
+    const wide = new Map(columns.map((each, i) => [each, this.heads[i].offsetWidth]));
+    const ranked = [...columns].sort((a, b) => rankOf(a) - rankOf(b) || columns.indexOf(a) - columns.indexOf(b));
+    let room = this.width;
+    const fitting = new Set(ranked.filter((each, i) => {
+      if (i >= 2 && room < wide.get(each)) {
+        if (rankOf(each) >= kOthers) room = 0;
+        return false;
+      }
+      room -= wide.get(each);
+      return true;
+    }));
+    this.all.parentElement.hidden = fitting.size === columns.length;
+    if (this.all.checked || fitting.size === columns.length) return;
+    this.use(columns.filter(each => fitting.has(each)));
+    this.fill();
   }
 
   head(each) {
@@ -50,12 +99,16 @@ class ResultTable {
       this.rows.sort((a, b) => (values[a] === null) - (values[b] === null) ||
         (values[a] === null ? 0 : sign * compare(values[a], values[b])) || a - b);
     }
+    this.tellOrder();
+    this.fill();
+  }
+
+  tellOrder() {
     this.columns.forEach((each, i) => {
       const mine = this.sorted?.column === each;
       this.heads[i].setAttribute('aria-sort', !mine ? 'none' : this.sorted.descending ? 'descending' : 'ascending');
       this.heads[i].firstChild.textContent = each.label + (!mine ? '' : this.sorted.descending ? ' \u2193' : ' \u2191');
     });
-    this.fill();
   }
 
   // The rows in sight, between two empty ones as high as all others.
@@ -81,7 +134,7 @@ class ResultTable {
       ...this.columns.map(each => el('td', {
         className: (each.text ? 'text' : '') + (this.best.get(each) === row ? ' best' : ''),
         title: each.text ? String(each.values[row] ?? '') : '',
-      }, show(each.values[row], each.kind))));
+      }, shownIn(row, each, 1))));
   }
 
   walk(event) {

@@ -23,18 +23,41 @@ const view = {
   },
 };
 
+function microbatchText(data, unit) {
+  return `microbatch ${Math.floor(unit / data.splits)}${data.splits > 1 ? `, split ${unit % data.splits}` : ''}`;
+}
+
 function passText(data, pass) {
   const device = upperBound(data.first, pass, 0, data.first.length) - 1;
-  const part = ({kind, meaning, stage, chunk}, microbatch) => {
-    const split = data.splits > 1 ? `, split ${microbatch % data.splits}` : '';
-    return `${kind} ${meaning}, microbatch ${Math.floor(microbatch / data.splits)}${split}, stage ${stage}, chunk ${chunk}`;
-  };
+  const part = ({kind, meaning, stage, chunk}, microbatch) => microbatch === kNone ? `${kind} ${meaning}`
+    : `${kind} ${meaning}, ${microbatchText(data, microbatch)}, stage ${stage}, chunk ${chunk}`;
   const parts = data.classes[data.ofClass[pass]];
   const lines = parts.map((each, i) => part(each, i === 0 ? data.microbatch[pass] : data.second[pass]));
   const at = fraction => seconds(fraction / kWhole * data.seconds, 6);
   const end = data.start[pass] + data.length[pass];
   return [lines.join('\nbeside '), `device ${device}`, `start ${at(data.start[pass])}, end ${at(end)}`,
     `duration ${at(data.length[pass])}`, ...(data.isCritical[pass] ? ['on the critical path'] : [])].join('\n');
+}
+
+// On part `i` of a pass its microbatch, on a step its name, where there is room.
+function drawNumber(context, data, pass, i, {kind, ink}, {x, y, wide, high}) {
+  const microbatch = i === 0 ? data.microbatch[pass] : data.second[pass];
+  const text = microbatch === kNone ? kind : String(microbatch);
+  if (high < 11 || wide < text.length * 7 + 3) return;
+  context.fillStyle = ink;
+  context.textAlign = 'center';
+  context.fillText(text, x + wide / 2, y + high / 2 + 0.5);
+}
+
+// A task beside the passes: "message to device 3: gradients of microbatch 5, stage 2".
+function besideText(data, i) {
+  const {classes, ofClass, microbatch, start, length} = data.beside;
+  const {kind, of, stage, to} = classes[ofClass[i]];
+  const what = kind === 'collective' ? 'collective of all devices'
+    : kind === 'vocabulary' ? `collective of the vocabulary: ${of}, ${microbatchText(data, microbatch[i])}`
+    : kind === 'message' ? `message to device ${to}: ${of} of ${microbatchText(data, microbatch[i])}, stage ${stage}`
+    : `${kind}: ${microbatchText(data, microbatch[i])}, stage ${stage}`;
+  return `${what}\nstart ${seconds(start[i] / kWhole * data.seconds, 6)}, duration ${seconds(length[i] / kWhole * data.seconds, 6)}`;
 }
 
 class Timeline {
@@ -45,7 +68,7 @@ class Timeline {
     this.listenToPointer();
     this.listenToKeys();
     view.listeners.push(() => this.plot.draw());
-    byId('critical').addEventListener('change', () => this.plot.draw());
+    for (const id of ['critical', 'beside']) byId(id).addEventListener('change', () => this.plot.draw());
     const zoom = (id, action) => byId(id).addEventListener('click', action);
     zoom('zoom-in', () => view.zoom(0.5, (view.from + view.to) / 2));
     zoom('zoom-out', () => view.zoom(2, (view.from + view.to) / 2));
@@ -63,6 +86,7 @@ class Timeline {
     byId('timeline').parentElement.hidden = !data;
     byId('timeline-hint').hidden = !data;
     for (const control of document.querySelectorAll('#timeline-part label, #timeline-part .buttons')) control.hidden = !data;
+    byId('beside').parentElement.hidden = !data?.beside;
     if (data) this.layOut(data);
     byId('timeline-note').textContent = this.note(timeline, data);
     this.fillLegend(data);
@@ -77,8 +101,8 @@ class Timeline {
         : `left out: ${number(timeline.left_out)} passes are too many for one page; 'pipesim run --trace' is for them`;
     }
     const hidden = this.rows < data.devices ? `; ${this.rows} devices in sight, drag for the others` : '';
-    const dense = data.start.length / data.devices > 1500 ? '; until one zooms in, a pixel has the mean colour of its passes' : '';
-    return `${number(data.start.length)} passes on ${counted(data.devices, 'device')} in ${seconds(data.seconds)}${hidden}${dense}`;
+    const dense = data.passes / data.devices > 1500 ? '; until one zooms in, a pixel has the mean colour of its passes' : '';
+    return `${number(data.passes)} passes on ${counted(data.devices, 'device')} in ${seconds(data.seconds)}${hidden}${dense}`;
   }
 
   layOut(data) {
@@ -103,6 +127,7 @@ class Timeline {
     legend('timeline-legend', [...seen].map(([kind, {meaning, first, last, low, high}]) => [
       high > low ? `linear-gradient(90deg, ${first} 50%, ${last} 50%)` : first,
       `${kind} ${meaning}${high > low ? ` (chunk ${low}, ${high})` : ''}`]).concat(
+      [...new Set((data?.beside?.classes ?? []).map(({kind}) => kind))].map(kind => [kBeside[kind], kind]),
       data ? [['var(--critical)', 'critical path']] : []));
   }
 
@@ -121,7 +146,12 @@ class Timeline {
     context.beginPath();
     context.rect(this.left, 0, width - this.left, this.rows * this.row);
     context.clip();
-    for (let i = 0; i < this.rows; ++i) this.drawDevice(context, data, view.top + i, i * this.row, width);
+    const beside = data.beside !== null && byId('beside').checked;
+    this.high = this.row - 1 - (beside && this.row >= 14 ? Math.round(this.row / 5) : 0);  // of a pass
+    for (let i = 0; i < this.rows; ++i) {
+      this.drawDevice(context, data, view.top + i, i * this.row, width);
+      if (beside) this.drawBeside(context, data.beside, view.top + i, i * this.row);
+    }
     if (byId('critical').checked) this.drawCritical(context, data);
     if (view.pass >= 0) this.drawFocus(context, data);
     context.restore();
@@ -142,16 +172,28 @@ class Timeline {
   drawPass(context, data, pass, y) {
     const x = this.xOf(data.start[pass]), wide = this.xOf(data.start[pass] + data.length[pass]) - x;
     const parts = data.classes[data.ofClass[pass]];
-    const high = (this.row - 1) / parts.length;
-    parts.forEach(({fill, ink}, i) => {
-      context.fillStyle = fill;
+    const high = this.high / parts.length;
+    parts.forEach((part, i) => {
+      context.fillStyle = part.fill;
       context.fillRect(x, y + i * high, Math.max(wide - (wide > 4 ? 1 : 0), 0.5), high);
-      const text = String(i === 0 ? data.microbatch[pass] : data.second[pass]);
-      if (high < 11 || wide < text.length * 7 + 3) return;
-      context.fillStyle = ink;
-      context.textAlign = 'center';
-      context.fillText(text, x + wide / 2, y + (i + 0.5) * high + 0.5);
+      drawNumber(context, data, pass, i, part, {x, y: y + i * high, wide, high});
     });
+  }
+
+  // Messages and copies in a lane under the passes; what all devices wait for fills the row.
+  drawBeside(context, {classes, first, start, length, ofClass}, device, y) {
+    const low = view.from * kWhole, high = view.to * kWhole;
+    let drawn = -1;  // to the pixel: of many at one, the first
+    for (let i = first[device]; i < first[device + 1] && start[i] <= high; ++i) {
+      if (start[i] + length[i] < low) continue;
+      const {kind} = classes[ofClass[i]], all = kind === 'collective';
+      const x = this.xOf(start[i]), end = this.xOf(start[i] + length[i]);
+      if (!all && (this.high > this.row - 2 || end < drawn)) continue;
+      drawn = Math.max(x + 0.5, end);
+      context.fillStyle = kBeside[kind];
+      if (all) context.fillRect(x, y, Math.max(end - x, 0.5), this.row - 1);
+      else context.fillRect(x, y + this.high + 1, Math.max(end - x - 0.5, 0.5), this.row - this.high - 2);
+    }
   }
 
   // With more passes than pixels: each pixel has the mean colour of what it covers, neighbours of one
@@ -177,7 +219,7 @@ class Timeline {
       const since = x, colour = colourAt(x);
       do ++x; while (x < pixels && colourAt(x) === colour);
       context.fillStyle = '#' + colour.toString(16).padStart(6, '0');
-      context.fillRect(this.left + since, y, x - since, this.row - 1);
+      context.fillRect(this.left + since, y, x - since, this.high);
     }
   }
 
@@ -186,8 +228,8 @@ class Timeline {
   drawCritical(context, data) {
     const thick = Math.max(2, Math.min(4, this.row / 5));
     const low = view.from * kWhole, high = view.to * kWhole;
-    const yOf = pass => (upperBound(data.first, pass, 0, data.first.length) - view.top) * this.row - 2 - thick / 2;
-    const bars = new Path2D(), lines = new Path2D();
+    const yOf = pass => (upperBound(data.first, pass, 0, data.first.length) - 1 - view.top) * this.row + this.high - 1 - thick / 2;
+    const bars = newPath(context), lines = newPath(context);
     let last = -1;
     for (const pass of data.critical) {
       const begin = data.start[pass], end = begin + data.length[pass];
@@ -207,7 +249,7 @@ class Timeline {
     const x = this.xOf(data.start[view.pass]), wide = this.xOf(data.start[view.pass] + data.length[view.pass]) - x;
     context.strokeStyle = colours.ink;
     context.lineWidth = 2;
-    context.strokeRect(x - 1, (device - view.top) * this.row, Math.max(wide, 2) + 1, this.row - 1);
+    context.strokeRect(x - 1, (device - view.top) * this.row, Math.max(wide, 2) + 1, this.high);
   }
 
   drawNames(context) {
@@ -223,11 +265,22 @@ class Timeline {
 
   deviceAt(y) { return Math.max(view.top, Math.min(view.top + Math.floor(y / this.row), view.top + this.rows - 1)); }
 
-  look(device, time) {
+  // The tasks beside the passes that run at a time, three at most.
+  besideAt(device, time) {
+    const {first, start, length} = view.data.beside, at = time * kWhole, found = [];
+    for (let i = first[device]; i < first[device + 1] && start[i] <= at && found.length < 3; ++i) {
+      if (at <= start[i] + length[i]) found.push(besideText(view.data, i));
+    }
+    return found.join('\n');
+  }
+
+  look(device, time, under = false) {
     const data = view.data;
     const begin = data.first[device], end = data.first[device + 1];
     const at = time * kWhole;
     const pass = upperBound(data.start, at, begin, end) - 1;
+    const beside = data.beside && byId('beside').checked ? this.besideAt(device, time) : '';
+    if (under && beside) return beside;
     const inside = pass >= begin && at <= data.start[pass] + data.length[pass];
     view.device = device;
     view.pass = inside ? pass : -1;
@@ -235,7 +288,7 @@ class Timeline {
     if (inside) return passText(data, pass);
     const since = pass >= begin ? data.start[pass] + data.length[pass] : 0;
     const until = pass + 1 < end ? data.start[pass + 1] : kWhole;
-    return `device ${device} idle\n${seconds((until - since) / kWhole * data.seconds)}`;
+    return [`device ${device} idle\n${seconds((until - since) / kWhole * data.seconds)}`, beside].filter(Boolean).join('\n');
   }
 
   listenToPointer() {
@@ -254,7 +307,8 @@ class Timeline {
       const [x, y] = place(event);
       if (this.drag && event.buttons > 0) return this.dragTo(x, y);
       if (x < this.left || y > this.rows * this.row) return tip.hide();
-      tip.show(this.look(this.deviceAt(y), this.timeAt(x)), event.clientX, event.clientY);
+      const device = this.deviceAt(y), under = y - (device - view.top) * this.row > this.high;
+      tip.show(this.look(device, this.timeAt(x), under), event.clientX, event.clientY);
     });
     canvas.addEventListener('pointerup', () => { this.drag = null; });
     canvas.addEventListener('pointerleave', () => tip.hide());

@@ -9,6 +9,12 @@ function rowsThatRun(plan) {
 // The fastest by replay, as those of what-ifs are.
 const asItIs = plan => rowsThatRun(plan).reduce((best, each) => each.iteration_seconds < best.iteration_seconds ? each : best);
 
+// Digits that tell layouts of a plan apart; null without a band.
+function digitsOf(plan) {
+  const sure = sureDigits(planned.findIndex(each => each.plan === plan));
+  return sure === null ? null : sure + 1;
+}
+
 // A plan's quantities with their points by factor, the plan itself included: [{name, points: [{factor, gpus, limit,
 // layout}]}].
 function quantitiesOf(plan) {
@@ -75,13 +81,15 @@ class WhatIf {
     byId('what-if-none').hidden = !unfit;
     const change = name => unfit || factor === 1 ? '' : signed(layout[name] / first[name] - 1, 'share');
     const line = (name, before, after, more = '') => [name, before, unfit ? '-' : after, more];
-    const of = (name, kind) => line(labelOf(name), show(first[name], kind), unfit ? '' : show(layout[name], kind), change(name));
+    const digits = digitsOf(this.plan), text = (each, name, kind) => showSure(each[name], kind, digits);
+    const of = (name, kind) => line(labelOf(name), text(first, name, kind), unfit ? '' : text(layout, name, kind), change(name));
     const sizes = each => kSizes.filter(name => !name.startsWith('expert_') || each[name] > 1)
       .map(name => `${labelOf(name)} ${each[name]}`).join(', ');
     const lines = [
       line('layout', first.label, layout?.label),
       line('sizes', sizes(first), unfit ? '' : sizes(layout)),
-      of('iteration_seconds', 'seconds'), of('tokens_per_second_per_gpu', 'rate'), of(shownMfu(first), 'share'), of('peak_memory_bytes', 'bytes'),
+      of('iteration_seconds', 'seconds'), of('tokens_per_second_per_gpu', 'rate'), of(shownMfu(first), 'share'),
+      line(labelOf('peak_memory_bytes'), bytes(first.peak_memory_bytes), unfit ? '' : bytes(layout.peak_memory_bytes), change('peak_memory_bytes')),
       ['memory limit', bytes(this.plan.memory_limit_bytes), bytes(limit), ''],
       line('left of it', bytes(first.headroom_bytes), unfit ? '' : bytes(layout.headroom_bytes)),
       ['GPUs', String(this.plan.gpus), String(gpus), ''],

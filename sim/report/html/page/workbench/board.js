@@ -79,7 +79,7 @@ class Board {
   // A bar under each pass of the path, and lines where it goes to another device.
   drawCritical(context) {
     const thick = Math.max(2, Math.min(4, this.row / 6));
-    const bars = new Path2D(), lines = new Path2D();
+    const bars = newPath(context), lines = newPath(context);
     let last = null;
     for (const [device, at] of this.bench.shown.result.critical) {
       const [x, y, wide, high] = this.box(device, at);
