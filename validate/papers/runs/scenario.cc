@@ -80,7 +80,7 @@ std::string recompute_of(const Row& row, const Settings& settings) {
   std::string stated = small(row.text("recompute") + " " + row.text("variant"));
   // Kwai's Table 8 says so of its baseline.
   if (has(stated, "full") || has(row.text("variant"), "Megatron-LM of")) return "full";
-  if (const std::string between = recompute_between(stated); !between.empty()) return between;
+  if (std::string between = recompute_between(stated); !between.empty()) return between;
   stated = stated.substr(0, stated.find('('));  // flags repeat the words
   if (const std::string note = row.text("note"); small(note).starts_with("recompute ")) {
     stated += small(note.substr(0, note.find(';')));
