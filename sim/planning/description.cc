@@ -9,7 +9,6 @@
 #include "sim/core/grid.h"
 #include "sim/execution/walk.h"
 #include "sim/execution/with_recompute.h"
-#include "sim/planning/pairs.h"
 
 namespace pipesim {
 namespace {
@@ -407,8 +406,7 @@ int kept_versions(const DescribedVersions& versions, int devices, int device) {
 
 // A backward, and W, read the weights that the forward read. Where devices step after every
 // microbatch, steps between them count versions.
-void check_versions(const DescribedVersions& versions, const Program& with_pairs) {
-  const Program program = without_pairs(with_pairs);
+void check_versions(const DescribedVersions& versions, const Program& program) {
   const int devices = program.shape().devices;
   std::vector<int> steps_at_forward(static_cast<size_t>(program.shape().units()));
   for (int device = 0; device < devices; ++device) {

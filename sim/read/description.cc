@@ -212,8 +212,11 @@ class DescriptionReader {
     const auto given = map_.find("weight_versions");
     if (!given) return std::nullopt;
     const bool one = description.placement.kind == DescribedPlacement::Kind::kLinear;
-    if (!one || description.splits) {
-      given->fail_key("iterations run into each other with a linear placement and no splits only");
+    const bool pairs = description.rules ? description.rules->has(PassKind::kFB)
+                                         : !description.beside_forward.empty();
+    if (!one || description.splits || pairs) {
+      given->fail_key(
+          "iterations run into each other with a linear placement, no splits and no pairs only");
     }
     static const std::vector<std::string> kSteps{"microbatch", "iteration"};
     YamlMap map(*given);

@@ -240,6 +240,11 @@ TEST(WeightVersions, MakeAnAsynchronousSchedule) {
             "my.yaml:6:25: device 0 keeps 0 versions of weights: expected 1 to 1024");
   expect_in(rules_error("placement: v\n" + text("2", "iteration").substr(18)),
             "my.yaml:6:1: weight_versions: iterations run into each other with a linear placement");
+  expect_in(rules_error("placement: linear\nrules:\n  - {passes: [F], repeat: p - d}\n"
+                        "  - {passes: [F&BW]}\n  - {passes: [BW]}\n"
+                        "weight_versions: {kept: p, step_after: microbatch}\n"),
+            "my.yaml:6:1: weight_versions: iterations run into each other with a linear placement, "
+            "no splits and no pairs only");
 }
 
 TEST(Rules, SayWhatTheyLeaveOutAndWhereTheyDeadlock) {
