@@ -302,6 +302,13 @@ TEST(DeepspeedImport, AsksWhichPartOfARunIsMeant) {
   const Draft after = draft_of(dropping, {{"random_ltd", "after"}});
   EXPECT_TRUE(after.missing.empty() && after.stops.empty()) << scenario_of(after);
   EXPECT_EQ(draft_of(dropping, {{"random_ltd", "during"}}).stops.size(), 1U);
+  std::string wordy = dropping;
+  wordy.replace(wordy.find("true"), 4, "LTD");
+  const auto asked = draft_of(wordy, {}).missing;
+  ASSERT_EQ(asked.size(), 2U);  // in one list
+  EXPECT_EQ(asked[0],
+            "random_ltd=...: data_efficiency.data_routing.random_ltd.enabled (line 2: after or "
+            "during)");
 }
 
 TEST(DeepspeedImport, ReadsASectionThatIsSwitchedOffAsNothing) {

@@ -190,6 +190,7 @@ TEST(YamlSettings, SumGradientsOfBf16WeightsInFp32) {
   };
   EXPECT_TRUE(in_fp32("bf16", ""));
   EXPECT_FALSE(in_fp32("bf16", "grad_reduce_in_bf16: true\n"));
+  EXPECT_FALSE(in_fp32("bf16", "use_precision_aware_optimizer: true\nmain_grads_dtype: bf16\n"));
   EXPECT_FALSE(in_fp32("fp16", ""));
 }
 

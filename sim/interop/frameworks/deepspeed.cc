@@ -218,7 +218,9 @@ void put_dropped_tokens(Settings& settings, Draft& draft) {
   const Setting* dropping = settings.find({kDropsTokens});
   const auto part = settings.text({"random_ltd"});
   if (dropping == nullptr && settings.asks(kDropsTokens)) {
-    if (!part) settings.ask({{kDropsTokens}, {"random_ltd"}, {"after", "during"}, {}});
+    if (part) return;
+    settings.ask(
+        {{kDropsTokens}, {"random_ltd"}, {"after", "during"}, settings.place(kDropsTokens)});
     return;
   }
   if (!is_known_set(settings, {kDropsTokens})) return;

@@ -263,12 +263,14 @@ void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
 }
 
 // Megatron-LM sums gradients of bf16 weights in fp32, whatever accumulate_allreduce_grads_in_fp32
-// says, unless grad_reduce_in_bf16 is set.
+// says, unless grad_reduce_in_bf16 or a main_grads_dtype of fewer bits is set.
 void put_gradients(Settings& settings, bool bf16_weights, Section& memory) {
   const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16", "o2_gradient"});
   const auto summed = settings.flag({"accumulate_allreduce_grads_in_fp32"});
   auto in_fp32 = settings.flag({"grad_reduce_in_fp32"});  // Bridge's
-  if (!in_fp32 && summed) in_fp32 = *summed || bf16_weights;
+  const bool main_in_fp32 =
+      settings.text({"main_grads_dtype"}).value_or("fp32").find("32") != std::string::npos;
+  if (!in_fp32 && summed) in_fp32 = *summed || (bf16_weights && main_in_fp32);
   const auto synced = settings.text({"grad_sync_dtype"});  // NeMo's
   if (in_bf16 || in_fp32 || synced) {
     const bool less = in_bf16 || (synced && *synced != "fp32" && *synced != "32");

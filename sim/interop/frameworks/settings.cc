@@ -114,6 +114,11 @@ bool Settings::has(const std::string& name) const {
   return std::ranges::count(settings_, name, &Setting::name) > 0;
 }
 
+Location Settings::place(const std::string& name) const {
+  const auto found = std::ranges::find(settings_, name, &Setting::name);
+  return found == settings_.end() ? Location{file_, 1, 1, ""} : found->where;
+}
+
 std::optional<std::string> Settings::seen(const std::string& name) const {
   const auto found = std::ranges::find(settings_, name, &Setting::name);
   const bool known = found != settings_.end() && found->asks.empty() && !is_nothing(*found);
