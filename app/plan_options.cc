@@ -17,6 +17,7 @@
 #include "sim/layouts/switches.h"
 #include "sim/read/modelled.h"
 #include "sim/read/scenario.h"
+#include "sim/read/traced.h"
 
 namespace pipesim {
 namespace {
@@ -205,7 +206,8 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
     add(changed ? section + "." + key : section, name, "--" + section, typed);
   };
   if (command.model.ends_with(".json")) {
-    add("model.hf_config", command.model, "--model");
+    add(is_traced_file(command.model) ? "model.traced" : "model.hf_config", command.model,
+        "--model");
   } else {
     add_named("model", "base", command.model);
   }
@@ -361,7 +363,7 @@ Option add_list(Parser& parser, const char* name, List& to, const std::string& h
 void add_question(Parser& parser, PlanCommand& command) {
   parser
       .add_option("--model", command.model,
-                  "A name of `pipesim list models`, or a Hugging Face config.json")
+                  "A name of `pipesim list models`, a Hugging Face config.json, or a traced model")
       .required();
   add_list(
       parser, "--cluster", command.clusters,

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "models/traced.h"
+
 namespace pipesim {
 namespace {
 
@@ -106,7 +108,79 @@ std::string fault_of_encoder(const Transformer& model, const LayerContext& conte
   return "";
 }
 
+std::string fault_of_setting(const LayerContext& context) {
+  if (context.context > 1) {
+    return "context parallelism of a traced model is not modelled: its file does not say how ranks "
+           "exchange a sequence";
+  }
+  if (is_quantized(context.precision)) {
+    return "a traced model runs in bf16, fp16 or fp32: its file does not say which kernels would "
+           "run in 8 or 4 bits";
+  }
+  if (context.recompute.of_modules()) {
+    return "a traced model is recomputed in full or not at all: its file has no modules by name";
+  }
+  if (context.offloaded.any()) {
+    return "modules of a traced model cannot be offloaded: its file has none by name";
+  }
+  if (context.adapter_rank > 0) {
+    return "adapters (lora_rank) of a traced model are not modelled: trace the model with its "
+           "adapters";
+  }
+  if (context.fp8_dispatch || context.fp8_combine_gradient) {
+    return "tokens in fp8 between experts are not modelled for a traced model";
+  }
+  return "";
+}
+
+// The side of experts' matmuls that expert ranks divide has to be theirs.
+std::string fault_of_matmul(const TracedMatmul& matmul, const LayerContext& context) {
+  const auto divides = [&](TracedSide side, int ranks) {
+    const TracedSize& size = matmul.sides[static_cast<size_t>(side)];
+    return size.has_tokens() || std::fmod(size.factor, ranks) == 0;
+  };
+  if (matmul.experts && !divides(TracedSide::kBatch, context.expert)) {
+    return fmt::format("{} of {} experts does not divide by expert_model_parallel_size {}",
+                       matmul.name, matmul.sides.front().factor, context.expert);
+  }
+  const int ranks = matmul.experts ? context.expert_tensor : context.tensor;
+  if (matmul.divided == TracedSide::kNone || divides(matmul.divided, ranks)) return "";
+  return fmt::format("{}, {} wide, does not divide by {} {}", matmul.name,
+                     matmul.sides[static_cast<size_t>(matmul.divided)].factor,
+                     matmul.experts ? "expert_tensor_parallel_size" : "tensor_model_parallel_size",
+                     ranks);
+}
+
+std::string fault_of_block(const TracedBlock& block, const LayerContext& context) {
+  for (const TracedMatmul& matmul : block.forward.matmuls) {
+    if (std::string fault = fault_of_matmul(matmul, context); !fault.empty()) return fault;
+  }
+  for (const TracedAttention& attention : block.forward.attention) {
+    if (!attention.divided || std::fmod(attention.groups, context.tensor) == 0) continue;
+    return fmt::format("{} heads of keys in {} do not divide by tensor_model_parallel_size {}",
+                       attention.groups, block.name, context.tensor);
+  }
+  return "";
+}
+
+std::string fault_of_traced(const Traced& traced, const LayerContext& context) {
+  if (std::string fault = fault_of_setting(context); !fault.empty()) return fault;
+  for (const TracedBlock& block : traced.blocks) {
+    if (std::string fault = fault_of_block(block, context); !fault.empty()) return fault;
+  }
+  const bool divided = std::ranges::any_of(
+      traced.blocks, [](const TracedBlock& block) { return block.parameters.tensor > 0; });
+  if (context.tensor > 1 && !divided) {
+    return "tensor ranks divide no matrix of the traced model: name those that they do with "
+           "--columns and --rows of tools/trace_torch.py";
+  }
+  return "";
+}
+
 std::string fault_of_parts(const Transformer& model, const LayerContext& context) {
+  if (model.traced) {
+    if (auto fault = fault_of_traced(*model.traced, context); !fault.empty()) return fault;
+  }
   if (model.linear) {
     if (auto fault = fault_of_linear(*model.linear, context); !fault.empty()) return fault;
   }

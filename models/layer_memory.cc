@@ -1,6 +1,7 @@
 #include "models/layer_memory.h"
 
 #include "models/layer_parameters.h"
+#include "models/traced_layer.h"
 
 namespace pipesim {
 namespace {
@@ -296,6 +297,15 @@ void Tensors::experts() {
   keep("gradient of the shared experts", tokens_ * hidden_ * linear_, Kept::kFromB);
 }
 
+KeptTensors kept_of_traced(const TracedBlock& block, const LayerContext& context) {
+  const auto kept = [&](TracedUse use) { return traced_kept(block, use, context); };
+  return {
+      {"saved for the input's gradient", kept(TracedUse::kInput), Kept::kForB},
+      {"saved for the weights' gradients", kept(TracedUse::kWeights), Kept::kForW},
+      {"saved for both gradients", kept(TracedUse::kBoth), Kept::kForBoth},
+      {"gradients that the weights' are made of", kept(TracedUse::kFromBackward), Kept::kFromB}};
+}
+
 }  // namespace
 
 KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerContext& context) {
@@ -306,6 +316,7 @@ KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerCo
     tensors.layer(LayerKind::kDense);
     return tensors.list();
   }
+  if (is_traced(kind)) return kept_of_traced(traced_block(model, kind), context);
   Tensors tensors(model, context);
   if (kind == LayerKind::kEmbedding) {
     tensors.embedding();

@@ -1,5 +1,8 @@
 #include "models/layer_parameters.h"
 
+#include "models/traced.h"
+#include "models/traced_layer.h"
+
 namespace pipesim {
 namespace {
 
@@ -139,10 +142,22 @@ double encoder_ends(const Transformer& model) {
   return h * (encoder.inputs + encoder.patches) + 2 * h + encoder.projectors * projector;
 }
 
+LayerParameters traced_parameters(const TracedBlock& block, const WeightDivision& division) {
+  const double experts = 1.0 * division.expert * division.expert_tensor;
+  const TracedParameters& all = block.parameters;
+  const TracedParameters& matrices = block.matrices;
+  LayerParameters sum;
+  sum.dense = all.whole + all.tensor / division.tensor;
+  sum.expert = all.experts / experts;
+  sum.matmul = matrices.whole + matrices.tensor / division.tensor + matrices.experts / experts;
+  return sum;
+}
+
 }  // namespace
 
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division) {
+  if (is_traced(kind)) return traced_parameters(traced_block(model, kind), division);
   LayerParameters sum;
   const double h = model.hidden_size;
   switch (kind) {
@@ -156,6 +171,7 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
       sum.dense += 1.0 * model.vocab_size / division.tensor * h;
       if (model.positions == Positions::kLearned) sum.dense += model.max_position_embeddings * h;
       if (model.encoder) sum.dense += encoder_ends(model);
+      if (model.traced) sum.dense += model.traced->other_parameters;
       break;
     case LayerKind::kOutput:
       sum.dense += norm_parameters(model, model.hidden_size);
@@ -180,7 +196,8 @@ namespace {
 
 double unused_parameters(const Transformer& model, LayerKind kind) {
   const LayerKind layer = kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind;
-  if (!is_layer(layer) || feed_of(layer) != Feed::kExperts) return 0;
+  const bool has_experts = feed_of(layer) == Feed::kExperts || (is_traced(layer) && model.experts);
+  if (!is_layer(layer) || !has_experts) return 0;
   const Experts& experts = *model.experts;
   const double one = layer_parameters(model, kind, {}).expert / experts.num_experts;
   return one * (experts.num_experts - experts.experts_per_token);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/traced_layer.h"
 #include "models/work_builder.h"
 #include "sim/core/error.h"
 
@@ -20,6 +21,7 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
     builder.layer(LayerKind::kDense);
     return builder.work();
   }
+  if (is_traced(kind)) return traced_work(model, traced_block(model, kind), pass, context);
   const LayerContext own = context_of(kind, model, context);
   WorkBuilder builder(model, pass, own);
   switch (kind) {
@@ -42,6 +44,7 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
 
 Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
                const LayerContext& context) {
+  if (is_traced(kind)) return {};
   WorkBuilder builder(model, pass, context);
   builder.feed(kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind);
   return builder.work();

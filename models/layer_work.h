@@ -35,7 +35,8 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
                 const LayerContext& context);
 
 // The part of a decoder layer or an MTP module between the two exchanges of tokens: routed experts,
-// and rows sorted by them and back. The MLP where it has no experts; nothing without one.
+// and rows sorted by them and back. The MLP where it has no experts; nothing without one, and of
+// traced blocks.
 Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
                const LayerContext& context);
 

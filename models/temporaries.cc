@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/layer_work.h"
+#include "models/traced_layer.h"
 
 namespace pipesim {
 namespace {
@@ -70,6 +71,7 @@ Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& 
     return Bytes((context.loss_bytes - kKeptOfLoss) * layer_tokens(context) * model.vocab_size /
                  context.tensor);
   }
+  if (is_traced(kind)) return traced_temporaries(model, traced_block(model, kind), context);
   if (kind == LayerKind::kEncoder) {
     return temporaries(encoder_of(model), LayerKind::kDense, encoder_context(model, context));
   }

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <string_view>
 
+#include "models/traced.h"
+
 namespace pipesim {
 namespace {
 
@@ -148,6 +150,7 @@ Mixer mixer_of(LayerKind kind) {
     case LayerKind::kExpertsAlone:
       return Mixer::kNone;
     default:
+      if (is_traced(kind)) return Mixer::kNone;
       return Mixer::kAttention;
   }
 }
@@ -166,11 +169,16 @@ Feed feed_of(LayerKind kind) {
     case LayerKind::kAttentionAlone:
       return Feed::kNone;
     default:
+      if (is_traced(kind)) return Feed::kNone;
       return Feed::kMlp;
   }
 }
 
 LayerKind layer_kind(const Transformer& model, int layer) {
+  if (model.traced) {
+    const int block = model.traced->layers.at(static_cast<size_t>(layer));
+    return static_cast<LayerKind>(static_cast<int>(LayerKind::kTraced1) + block);
+  }
   const bool moe = model.experts && layer >= model.experts->first_dense_layers &&
                    (layer - model.experts->first_dense_layers) % model.experts->every == 0;
   if (model.layer_pattern.empty()) return moe ? LayerKind::kMoe : LayerKind::kDense;
@@ -211,7 +219,8 @@ int leading_layers(const Transformer& model) {
 
 KindCounts count_layers(const Transformer& model, int first, int layers) {
   KindCounts counts{};
-  const bool alike = model.layer_pattern.empty() && (!model.experts || model.experts->every == 1);
+  const bool alike =
+      !model.traced && model.layer_pattern.empty() && (!model.experts || model.experts->every == 1);
   if (alike) {
     const int dense = std::clamp(leading_layers(model) - first, 0, layers);
     counts[LayerKind::kDense] = dense;

@@ -25,12 +25,15 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "sim/core/enum_array.h"
 
 namespace pipesim {
+
+struct Traced;
 
 enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm, kLayerNormWithoutBias };
 enum class Positions : std::uint8_t { kLearned, kRotary, kNone };  // none: ALiBi's have no cost
@@ -166,6 +169,8 @@ struct Transformer {
   std::optional<SparseAttention> sparse;
   std::optional<WindowHeads> window_heads;
   std::optional<Encoder> encoder;
+  // Blocks of a PyTorch model in place of layers: then the sizes of attention and MLP say nothing.
+  std::shared_ptr<const Traced> traced;
 
   friend bool operator==(const Transformer&, const Transformer&) = default;
 };
@@ -190,10 +195,14 @@ enum class LayerKind : std::uint8_t {
   kAttentionAlone,
   kMlpAlone,
   kExpertsAlone,
-  kEncoder  // a layer of the encoder
+  kEncoder,  // a layer of the encoder
+  kTraced1,  // a traced model's kinds of blocks
+  kTraced2,
+  kTraced3,
+  kTraced4
 };
 template <>
-inline constexpr std::size_t kSizeOf<LayerKind> = 20;
+inline constexpr std::size_t kSizeOf<LayerKind> = 24;
 // The kinds of decoder layers.
 inline constexpr std::array kDecoderKinds{LayerKind::kDense,           LayerKind::kMoe,
                                           LayerKind::kWindowDense,     LayerKind::kWindowMoe,
@@ -202,7 +211,11 @@ inline constexpr std::array kDecoderKinds{LayerKind::kDense,           LayerKind
                                           LayerKind::kSparseDense,     LayerKind::kSparseMoe,
                                           LayerKind::kFoundDense,      LayerKind::kFoundMoe,
                                           LayerKind::kLinearAlone,     LayerKind::kAttentionAlone,
-                                          LayerKind::kMlpAlone,        LayerKind::kExpertsAlone};
+                                          LayerKind::kMlpAlone,        LayerKind::kExpertsAlone,
+                                          LayerKind::kTraced1,         LayerKind::kTraced2,
+                                          LayerKind::kTraced3,         LayerKind::kTraced4};
+inline constexpr int kTracedKinds = 4;
+inline bool is_traced(LayerKind kind) { return kind >= LayerKind::kTraced1; }
 
 // kFound: sparse attention to the tokens that the layer before has found.
 enum class Mixer : std::uint8_t {
@@ -223,8 +236,9 @@ inline constexpr std::array kLayerKinds{
     LayerKind::kLinearMoe,   LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe,
     LayerKind::kSparseDense, LayerKind::kSparseMoe,       LayerKind::kFoundDense,
     LayerKind::kFoundMoe,    LayerKind::kLinearAlone,     LayerKind::kAttentionAlone,
-    LayerKind::kMlpAlone,    LayerKind::kExpertsAlone,    LayerKind::kMtp,
-    LayerKind::kOutput,      LayerKind::kEncoder};
+    LayerKind::kMlpAlone,    LayerKind::kExpertsAlone,    LayerKind::kTraced1,
+    LayerKind::kTraced2,     LayerKind::kTraced3,         LayerKind::kTraced4,
+    LayerKind::kMtp,         LayerKind::kOutput,          LayerKind::kEncoder};
 // The two parts of a decoder layer.
 Mixer mixer_of(LayerKind kind);
 Feed feed_of(LayerKind kind);

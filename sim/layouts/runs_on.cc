@@ -125,6 +125,7 @@ std::string why_torchtitan_runs_none(const PlanQuestion& question) {
 }
 
 std::string why_fork_lacks(const Transformer& model) {
+  if (model.traced) return "a traced model runs in its own code";
   if (model.attention_window > 0) return "it has no windows of attention";
   if (model.sinks || model.output_gate) return "it has no sinks, and no gate of attention's output";
   if (model.qk_norm == QkNorm::kWithoutWeights) return "it has no norms without weights";

@@ -265,6 +265,7 @@ std::vector<std::string> schedules_to_plan() {
 }
 
 std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model) {
+  if (model.traced) return {RecomputeGranularity::kNone, RecomputeGranularity::kFull};
   std::vector<RecomputeGranularity> all = PlanAxes{}.recompute;
   RecomputeGranularity modules = RecomputeModule::kLayerNorm;
   all.push_back(modules);

@@ -6,6 +6,7 @@
 #include "sim/core/data_folder.h"
 #include "sim/core/input_text.h"
 #include "sim/core/text.h"
+#include "sim/read/traced.h"
 
 namespace pipesim {
 namespace {
@@ -304,6 +305,12 @@ Transformer read_model(const YamlValue& value, const std::string& scenario_file)
     for (const auto& [key, stands] : value.entries()) stated.push_back(key);
     return read_shape(
         map, read_hf_config_file(file_beside(scenario_file, file->text()), file->where(), stated));
+  }
+  if (const auto file = map.find("traced")) {
+    Transformer model = read_traced_file(file_beside(scenario_file, file->text()), file->where());
+    if (const auto name = map.find("name")) model.name = name->text();
+    map.finish();
+    return model;
   }
   Transformer start = family_defaults(map);
   return read_shape(map, std::move(start));

@@ -1,4 +1,4 @@
-// Models from YAML: of the catalogue, of a scenario, and of Hugging Face's config.json.
+// Models from YAML: of the catalogue, of a scenario, of config.json, and traced.
 //
 // The keys are those of docs/reference/scenario.md, "Model". Everything read is a shape of which
 // fault_of (models/transformer.h) finds nothing wrong; InputError otherwise, with the place and the
@@ -18,8 +18,8 @@ namespace pipesim {
 constexpr long kLargestSize = 1L << 24;  // of any size of a model
 
 // A name of the catalogue, or a map: a shape of its own, or {base: NAME} or {hf_config: FILE} with
-// keys that replace the base's. A file is looked for beside `scenario_file`, then in the current
-// folder.
+// keys that replace the base's, or {traced: FILE}. A file is looked for beside `scenario_file`,
+// then in the current folder.
 Transformer read_model(const YamlValue& value, const std::string& scenario_file = "");
 
 // The root of a config.json, which is YAML too. Architectures are those of

@@ -59,7 +59,7 @@ void linear_weight(std::span<const float> x, std::span<const float> dy, std::siz
 }  // namespace
 
 std::string why_not_small(const Transformer& model) {
-  if (model.experts || model.latent || model.mtp_layers > 0) {
+  if (model.traced || model.experts || model.latent || model.mtp_layers > 0) {
     return "it computes dense layers with plain attention";
   }
   if (model.gated_mlp || has_qkv_bias(model) || has_mlp_bias(model) ||

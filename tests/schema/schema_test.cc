@@ -42,11 +42,11 @@ json place_at(json place, const std::string& path) {
 
 // Keys without a sample whose value is read: the schema takes anything there.
 const std::set<std::string> kAnyValue{
-    "assumed",   "fp16",         "fp4",        "source",
-    "fitted",    "title",        "biases",     "quantizing",
-    "step",      "weight_share", "projectors", "num_distributed_optimizer_instances",
-    "hf_config", "latent_size",  "v_channels", "ramp",
-    "sweep"};
+    "assumed",   "fp16",         "fp4",         "source",
+    "fitted",    "title",        "biases",      "quantizing",
+    "step",      "weight_share", "projectors",  "num_distributed_optimizer_instances",
+    "hf_config", "traced",       "latent_size", "v_channels",
+    "ramp",      "sweep"};
 
 TEST(Schema, KnowsTheValueOfEveryKey) {
   for (const std::string& name : schema_names()) {

@@ -199,6 +199,7 @@ class ModelFlags {
 }  // namespace
 
 std::string why_no_flags(const Transformer& model) {
+  if (model.traced) return "a traced model runs in its own code";
   const std::string& pattern = model.layer_pattern;
   if (pattern.find('C') != std::string::npos) return "its flags have no layers with shared keys";
   if (model.linear) {

@@ -11,6 +11,7 @@
 #include "models/layer_parameters.h"
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
+#include "models/traced.h"
 #include "models/vocabulary_share.h"
 #include "sim/case/program.h"
 #include "sim/case/ranks.h"
@@ -34,7 +35,20 @@ std::string human_flops(Flops flops) {
 std::string human_or_nothing(Bytes bytes) { return bytes > Bytes(0) ? human(bytes) : ""; }
 std::string millions(double parameters) { return fmt::format("{:.2f} M", parameters * 1e-6); }
 
+std::string traced_text(const Transformer& model) {
+  const Traced& traced = *model.traced;
+  std::string names;
+  for (const TracedBlock& block : traced.blocks) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", block.name);
+  }
+  return fmt::format("  {} layers of {} kind{} ({}), hidden {}, vocabulary {}{}\n",
+                     model.num_layers, traced.blocks.size(), traced.blocks.size() > 1 ? "s" : "",
+                     names, model.hidden_size, model.vocab_size,
+                     model.tied_embeddings ? ", tied" : "");
+}
+
 std::string shape_text(const Transformer& model) {
+  if (model.traced) return traced_text(model);
   std::string text =
       fmt::format("  {} layers, hidden {}, {} heads, {}, MLP {}{}, vocabulary {}{}{}\n",
                   model.num_layers, model.hidden_size, model.num_attention_heads,

@@ -27,7 +27,11 @@ constexpr EnumArray<LayerKind, const char*> kKindNames{{"dense layer",
                                                         "attention",
                                                         "MLP",
                                                         "experts",
-                                                        "encoder layer"}};
+                                                        "encoder layer",
+                                                        "traced block",
+                                                        "traced block, second kind",
+                                                        "traced block, third kind",
+                                                        "traced block, fourth kind"}};
 
 constexpr std::array kCollectiveNames{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
                                       "send and receive"};
