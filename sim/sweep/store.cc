@@ -129,13 +129,17 @@ void ResultStore::refuse(const std::string& why) const {
   throw InputError(asked_, fmt::format("'{}': {}", path_, line));
 }
 
+// The system lacks handles or memory: what is stored is as it was.
+void ResultStore::refuse_without_handles() const {
+  const int error = database_ == nullptr ? ENOMEM : sqlite3_system_errno(database_.get());
+  if (error != EMFILE && error != ENFILE && error != ENOMEM) return;
+  throw InfeasibleError(fmt::format("cannot open '{}': {}", path_, std::strerror(error)));
+}
+
 // SQLite's words, and what they mean for a person.
 void ResultStore::fail() const {
+  refuse_without_handles();
   const std::string words = sqlite3_errmsg(database_.get());
-  const int error = database_ == nullptr ? ENOMEM : sqlite3_system_errno(database_.get());
-  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
-    throw InfeasibleError(fmt::format("cannot open '{}': {}", path_, std::strerror(error)));
-  }
   switch (sqlite3_errcode(database_.get()) & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

@@ -71,6 +71,7 @@ class ResultStore {
   bool step(sqlite3_stmt* statement) const;
   [[nodiscard]] std::string text_of(const std::string& sql) const;
   [[noreturn]] void fail() const;
+  void refuse_without_handles() const;
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::string path_;
