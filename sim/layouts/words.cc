@@ -52,9 +52,9 @@ std::vector<std::string> words_of_extras(const PlanQuestion& question, const Pla
 
 std::string recompute_text(const PlanPoint& point) {
   const int layers = point.recompute_layers;
-  const std::string text = fmt::format("{} recompute", to_text(point.recompute));
-  if (layers == 0) return text;
-  return fmt::format("{} of {} layer{} a stage", text, layers, layers == 1 ? "" : "s");
+  std::string text = fmt::format("{} recompute", to_text(point.recompute));
+  if (layers > 0) text += fmt::format(" of {} layer{} a stage", layers, layers == 1 ? "" : "s");
+  return text;
 }
 
 std::string gpu_text(std::string_view name) {

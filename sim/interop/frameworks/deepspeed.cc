@@ -169,7 +169,7 @@ void put_offload(Settings& settings, Draft& draft) {
 // A run in two parts that cost differently: NAME=PART says which of them is meant.
 std::optional<std::string> part_of_run(const char* name, const Setting& because,
                                        std::vector<std::string> parts, Settings& settings) {
-  const auto asked = settings.text({name});
+  auto asked = settings.text({name});
   if (asked && std::ranges::count(parts, *asked) > 0) return asked;
   if (asked) {
     const Setting& given = *settings.find({name});

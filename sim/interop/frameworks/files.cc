@@ -111,31 +111,20 @@ bool is_false(const JsonValue& value) {
   return !other && !value.flag();
 }
 
-void add_leaves(const JsonValue& value, const std::string& path, const Template& words,
-                Settings& to) {
-  if (value.is_map()) {
-    // A section that is switched off says nothing else.
-    for (const JsonValue& each : value.values()) {
-      const bool off = !path.empty() && each.key() == "enabled" && is_false(each);
-      if (off) return add_leaves(each, fmt::format("{}.enabled", path), words, to);
-    }
-    for (const JsonValue& each : value.values()) {
-      add_leaves(each, path.empty() ? each.key() : fmt::format("{}.{}", path, each.key()), words,
-                 to);
-    }
-    return;
-  }
+// The text of a value that is neither a list nor a map.
+std::string leaf_text(const JsonValue& value, const Template& words, Setting& setting) {
+  if (value.is_number()) return fmt::format("{}", value.number(-1e300, 1e300));
+  if (value.is_text()) return words.value(value.text(), setting.asks);
+  if (value.is_null()) return "null";
+  if (value.is_list() || value.is_map()) return "(a value of another kind)";
+  return value.flag() ? "true" : "false";
+}
+
+void add_leaf(const JsonValue& value, const std::string& path, const Template& words,
+              Settings& to) {
   Setting setting{path, {}, value.where()};
   const auto add = [&](const JsonValue& each) {
-    if (each.is_number()) {
-      setting.values.push_back(fmt::format("{}", each.number(-1e300, 1e300)));
-    } else if (each.is_text()) {
-      setting.values.push_back(words.value(each.text(), setting.asks));
-    } else if (each.is_null() || each.is_list() || each.is_map()) {
-      setting.values.emplace_back(each.is_null() ? "null" : "(a value of another kind)");
-    } else {
-      setting.values.emplace_back(each.flag() ? "true" : "false");
-    }
+    setting.values.push_back(leaf_text(each, words, setting));
   };
   if (value.is_list()) {
     for (const JsonValue& each : value.values()) add(each);
@@ -143,6 +132,22 @@ void add_leaves(const JsonValue& value, const std::string& path, const Template&
     add(value);
   }
   to.add(std::move(setting));
+}
+
+// A section that is switched off says nothing else.
+bool is_off(const JsonValue& of_section, const std::string& path) {
+  return !path.empty() && of_section.key() == "enabled" && is_false(of_section);
+}
+
+void add_leaves(const JsonValue& value, const std::string& path, const Template& words,
+                Settings& to) {
+  if (!value.is_map()) return add_leaf(value, path, words, to);
+  for (const JsonValue& each : value.values()) {
+    if (is_off(each, path)) return add_leaf(each, path + ".enabled", words, to);
+  }
+  for (const JsonValue& each : value.values()) {
+    add_leaves(each, path.empty() ? each.key() : fmt::format("{}.{}", path, each.key()), words, to);
+  }
 }
 
 }  // namespace
