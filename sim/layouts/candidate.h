@@ -10,7 +10,7 @@
 
 namespace pipesim {
 
-struct Candidate {
+struct PlanCandidate {
   size_t id = 0;
   double bound = 0;  // of iteration seconds
   bool sharp = false;
@@ -22,25 +22,25 @@ struct Candidate {
 };
 
 // Which of two waits behind the other.
-struct Behind {
-  bool operator()(const Candidate& a, const Candidate& b) const {
+struct PlanBehind {
+  bool operator()(const PlanCandidate& a, const PlanCandidate& b) const {
     return std::tie(a.tight, a.bound, a.id) > std::tie(b.tight, b.bound, b.id);
   }
 };
 
-enum class Fate : std::uint8_t { kWaits, kRefused, kTooLarge, kRepeated, kUnfit, kPlanned };
+enum class PlanFate : std::uint8_t { kWaits, kRefused, kTooLarge, kRepeated, kUnfit, kPlanned };
 
 // A point that does not fit, by its bound or its run.
-struct Excluded {
+struct PlanExcluded {
   size_t id = 0;
   double bound = 0;   // of iteration seconds
   Bytes memory = {};  // no more than it takes; 0 where nothing is known
   const Layout* layout = nullptr;
 };
 
-struct Step {
-  Candidate candidate;
-  Fate fate = Fate::kWaits;
+struct PlanStep {
+  PlanCandidate candidate;
+  PlanFate fate = PlanFate::kWaits;
   Planned planned = {};
   Bytes memory = {};                               // its bound, or peak
   std::optional<BalancedLayouts::Key> split = {};  // where it is to be balanced,

@@ -63,14 +63,14 @@ class Planner {
 
   PlanResult run() {
     fill_queue();
-    std::vector<Step> steps;
+    std::vector<PlanStep> steps;
     while (take(steps)) {
       find_splits(steps);
       if (stopped_) break;
       const std::vector<size_t> order = longest_first(steps);
       in_parallel(steps.size(), [&](size_t i) { advance(steps[order[i]]); });
       if (stopped_) break;  // what was on its way is not settled
-      for (Step& step : steps) settle(std::move(step));
+      for (PlanStep& step : steps) settle(std::move(step));
       if (ranking_.rank()) wait_again();
       report_progress();
     }
@@ -90,15 +90,15 @@ class Planner {
   }
 
  private:
-  using Queue = std::priority_queue<Candidate, std::vector<Candidate>, Behind>;
+  using Queue = std::priority_queue<PlanCandidate, std::vector<PlanCandidate>, PlanBehind>;
 
   void count_faster_with_memory(double fastest) {
     counts_.faster_with_memory = static_cast<size_t>(std::ranges::count_if(
-        excluded_, [&](const Excluded& each) { return each.bound < fastest; }));
+        excluded_, [&](const PlanExcluded& each) { return each.bound < fastest; }));
   }
 
   void fill_queue() {
-    std::vector<Candidate> all(points_.size());
+    std::vector<PlanCandidate> all(points_.size());
     costs_.resize(points_.size());
     struct Known {
       double bound = 0;
@@ -131,7 +131,7 @@ class Planner {
         costs_[id] = found->second.costs;
       }
     });
-    queue_ = Queue(Behind{}, std::move(all));
+    queue_ = Queue(PlanBehind{}, std::move(all));
   }
 
   // Adds to named layouts the frameworks that run them and where their time goes.
@@ -154,7 +154,7 @@ class Planner {
   }
 
   bool runs_alike(const Planned& planned, int chunks) {
-    std::vector<Step> steps;
+    std::vector<PlanStep> steps;
     const auto add_if_alike = [&](size_t id) {
       const bool near = same_sizes(points_[id], planned.point);
       if (near && points_[id].chunks == chunks && same_but_chunks(points_[id], planned.point)) {
@@ -167,11 +167,11 @@ class Planner {
     find_splits(steps);
     const double most = kAlike * planned.iteration.value();
     in_parallel(steps.size(), [&](size_t i) {
-      Step& step = steps[i];
-      while (step.fate == Fate::kWaits && step.candidate.bound <= most) advance(step);
+      PlanStep& step = steps[i];
+      while (step.fate == PlanFate::kWaits && step.candidate.bound <= most) advance(step);
     });
-    return std::ranges::any_of(steps, [&](const Step& step) {
-      return step.fate == Fate::kPlanned && step.planned.fits >= planned.fits &&
+    return std::ranges::any_of(steps, [&](const PlanStep& step) {
+      return step.fate == PlanFate::kPlanned && step.planned.fits >= planned.fits &&
              step.planned.iteration.value() <= most;
     });
   }
@@ -182,7 +182,7 @@ class Planner {
   }
 
   // True where no point behind this one may enter either.
-  [[nodiscard]] bool is_closed(const Candidate& next) const {
+  [[nodiscard]] bool is_closed(const PlanCandidate& next) const {
     if (options_.exhaustive) return false;
     if (!shortlist_) return !may_rank(next);
     const Planned* row = ranking_.last();
@@ -190,7 +190,7 @@ class Planner {
     return next.bound * kBelow >= std::max(last, shortlist_->closed_from());
   }
 
-  [[nodiscard]] bool may_enter(const Candidate& candidate) const {
+  [[nodiscard]] bool may_enter(const PlanCandidate& candidate) const {
     if (options_.exhaustive || !shortlist_) return true;
     const bool run = runs(candidate.id);
     return (run && may_rank(candidate)) ||
@@ -199,7 +199,7 @@ class Planner {
   }
 
   // True where a point may be better than the last of the layouts that are asked for.
-  [[nodiscard]] bool may_rank(const Candidate& candidate) const {
+  [[nodiscard]] bool may_rank(const PlanCandidate& candidate) const {
     if (options_.exhaustive) return true;
     if (options_.best == 0) return false;
     const Planned* last = ranking_.last();
@@ -210,17 +210,17 @@ class Planner {
   }
 
   void wait_again() {
-    for (const Candidate& each : too_slow_) queue_.push(each);
+    for (const PlanCandidate& each : too_slow_) queue_.push(each);
     too_slow_.clear();
   }
 
-  bool take(std::vector<Step>& steps) {
+  bool take(std::vector<PlanStep>& steps) {
     steps.clear();
-    std::vector<Candidate> later;
+    std::vector<PlanCandidate> later;
     size_t run = 0;
     while (steps.size() < kAtOnce && run < kRunAtOnce && !queue_.empty() &&
            !is_closed(queue_.top())) {
-      const Candidate next = queue_.top();
+      const PlanCandidate next = queue_.top();
       queue_.pop();
       if (!may_enter(next)) {
         too_slow_.push_back(next);
@@ -237,12 +237,12 @@ class Planner {
         run += next.sharp ? 1 : 0;
       }
     }
-    for (const Candidate& each : later) queue_.push(each);
+    for (const PlanCandidate& each : later) queue_.push(each);
     return !steps.empty();
   }
 
   // So that no thread begins a long run when the others have ended.
-  [[nodiscard]] std::vector<size_t> longest_first(const std::vector<Step>& steps) const {
+  [[nodiscard]] std::vector<size_t> longest_first(const std::vector<PlanStep>& steps) const {
     const auto effort = [&](size_t i) {
       if (!steps[i].candidate.sharp) return 0.0;
       const PlanPoint& point = points_[steps[i].candidate.id];
@@ -278,16 +278,16 @@ class Planner {
   }
 
   // Finds the splits that steps need, each once.
-  void find_splits(std::vector<Step>& steps) {
+  void find_splits(std::vector<PlanStep>& steps) {
     in_parallel(steps.size(), [&](size_t i) { ask_for_split(steps[i]); });
     std::vector<BalancedLayouts::Key> splits;
-    for (const Step& step : steps) {
+    for (const PlanStep& step : steps) {
       if (step.split) splits.push_back(*step.split);
     }
     layouts_.find(splits, [&](size_t count, const auto& work) { in_parallel(count, work); });
   }
 
-  void ask_for_split(Step& step) const {
+  void ask_for_split(PlanStep& step) const {
     const PlanPoint& point = points_[step.candidate.id];
     if (step.candidate.sharp || point.split != PlanSplit::kBalanced) return;
     if (fits_without_offload(step.candidate.id)) return;
@@ -303,10 +303,10 @@ class Planner {
     });
   }
 
-  void advance(Step& step) const {
-    if (step.fate != Fate::kWaits) return;
+  void advance(PlanStep& step) const {
+    if (step.fate != PlanFate::kWaits) return;
     if (fits_without_offload(step.candidate.id)) {
-      step.fate = Fate::kRepeated;
+      step.fate = PlanFate::kRepeated;
       return;
     }
     attempt(step, [&] {
@@ -322,24 +322,24 @@ class Planner {
 
   // The fate of a step that is refused.
   template <class Work>
-  void attempt(Step& step, Work work) const {
+  void attempt(PlanStep& step, Work work) const {
     try {
       work();
     } catch (const InputError&) {
-      step.fate = Fate::kRefused;
+      step.fate = PlanFate::kRefused;
     } catch (const InfeasibleError&) {
       // Schedules with a limit refuse what one microbatch alone exceeds.
       const bool limited = points_[step.candidate.id].schedule->memory_limit;
-      step.fate = limited ? Fate::kTooLarge : Fate::kRefused;
+      step.fate = limited ? PlanFate::kTooLarge : PlanFate::kRefused;
     }
   }
 
-  void sharpen(Step& step) const {
+  void sharpen(PlanStep& step) const {
     const PlanPoint& point = points_[step.candidate.id];
     if (step.split) {
       step.candidate.layout = &layouts_.of(*step.split);
       if (step.even == *step.candidate.layout) {
-        step.fate = Fate::kRepeated;
+        step.fate = PlanFate::kRepeated;
         return;
       }
     }
@@ -351,19 +351,19 @@ class Planner {
     step.candidate.tight = kBelow * bound.memory > question_.surely_within();
     const bool host_full = kBelow * optimizer_on_node(made) > question_.base.hardware->host.memory;
     if (!options_.exhaustive && (host_full || kBelow * bound.memory > question_.may_be_within())) {
-      step.fate = Fate::kTooLarge;
+      step.fate = PlanFate::kTooLarge;
     } else if (point.schedule->refusal(for_planning(made.problem, *point.schedule))) {
-      step.fate = Fate::kRefused;
+      step.fate = PlanFate::kRefused;
     }
   }
 
-  [[nodiscard]] Case case_of(const Candidate& candidate) const {
+  [[nodiscard]] Case case_of(const PlanCandidate& candidate) const {
     return make_case(outline(point_of(candidate), candidate.layout, costs_[candidate.id]));
   }
 
   // Where full recomputation of all layers surely fits by its bound: the bound of the fewest layers
   // of each stage for which it does.
-  RunBound lighten(RunBound bound, const Case& all, Candidate& candidate) const {
+  RunBound lighten(RunBound bound, const Case& all, PlanCandidate& candidate) const {
     const auto fits = [&](const RunBound& each) {
       return kBelow * each.memory <= question_.surely_within();
     };
@@ -387,14 +387,14 @@ class Planner {
   // Copies only make passes wait: what a point takes without them bounds it, and planning them
   // takes longer than to run it. Periods of iterations that overlap are differences, which bound
   // nothing.
-  [[nodiscard]] bool is_worth_running_without(const Candidate& candidate) const {
+  [[nodiscard]] bool is_worth_running_without(const PlanCandidate& candidate) const {
     const PlanPoint& point = points_[candidate.id];
     return (point.offload || point.schedule->offloads()) && !candidate.ran_without &&
            !options_.exhaustive && question_.base.sync != OptimizerSync::kPostValidation;
   }
 
-  void run_without_offload(Step& step) const {
-    Candidate& candidate = step.candidate;
+  void run_without_offload(PlanStep& step) const {
+    PlanCandidate& candidate = step.candidate;
     candidate.ran_without = true;
     if (has_twin_without_offload(candidate.id) && ran_[candidate.id - 1] > 0) {
       candidate.bound = std::max(candidate.bound, ran_[candidate.id - 1]);
@@ -407,19 +407,19 @@ class Planner {
     candidate.bound = std::max(candidate.bound, report.iteration.value());
   }
 
-  void evaluate(Step& step) const {
-    const Candidate& candidate = step.candidate;
+  void evaluate(PlanStep& step) const {
+    const PlanCandidate& candidate = step.candidate;
     PointRun point = run(candidate);
     if (candidate.recompute_layers > 0 && point.fits(question_) != MemoryFit::kYes) {
       point = run_heavier(candidate);
     }
-    step.fate = point.fits(question_) == MemoryFit::kNo ? Fate::kUnfit : Fate::kPlanned;
+    step.fate = point.fits(question_) == MemoryFit::kNo ? PlanFate::kUnfit : PlanFate::kPlanned;
     step.planned = std::move(point.planned);
     step.planned.id = candidate.id;
     step.memory = step.planned.peak;
   }
 
-  [[nodiscard]] PlanPoint point_of(const Candidate& candidate) const {
+  [[nodiscard]] PlanPoint point_of(const PlanCandidate& candidate) const {
     PlanPoint point = points_[candidate.id];
     point.recompute_layers = candidate.recompute_layers;
     return point;
@@ -427,7 +427,7 @@ class Planner {
 
   // The run of the fewest layers recomputed, more than the candidate's, that surely fits; of all
   // where none does.
-  [[nodiscard]] PointRun run_heavier(Candidate candidate) const {
+  [[nodiscard]] PointRun run_heavier(PlanCandidate candidate) const {
     const int first = std::exchange(candidate.recompute_layers, 0) + 1;
     PointRun heaviest = run(candidate);
     if (heaviest.fits(question_) != MemoryFit::kYes) return heaviest;
@@ -441,7 +441,7 @@ class Planner {
     return heaviest;
   }
 
-  [[nodiscard]] PointRun run(const Candidate& candidate) const {
+  [[nodiscard]] PointRun run(const PlanCandidate& candidate) const {
     return run_point(question_, point_of(candidate), candidate.layout, Detail::kNumbers);
   }
 
@@ -450,28 +450,28 @@ class Planner {
     planned.shares = run_point(question_, planned.point, planned.balanced()).planned.shares;
   }
 
-  void settle(Step&& step) {
+  void settle(PlanStep&& step) {
     const size_t id = step.candidate.id;
-    const bool evaluated = step.fate == Fate::kPlanned || step.fate == Fate::kUnfit;
+    const bool evaluated = step.fate == PlanFate::kPlanned || step.fate == PlanFate::kUnfit;
     counts_.evaluated += evaluated ? 1 : 0;
     if (evaluated) ran_[id] = step.planned.iteration.value();
     if (evaluated && fits_without_offload(id)) return;  // both were run at a time
     switch (step.fate) {
-      case Fate::kWaits:
+      case PlanFate::kWaits:
         queue_.push(step.candidate);
         break;
-      case Fate::kRefused:
+      case PlanFate::kRefused:
         ++counts_.refused;
         break;
-      case Fate::kRepeated:
+      case PlanFate::kRepeated:
         ++counts_.repeated;
         break;
-      case Fate::kTooLarge:
-      case Fate::kUnfit:
-        ++(step.fate == Fate::kUnfit ? counts_.unfit : counts_.too_large);
+      case PlanFate::kTooLarge:
+      case PlanFate::kUnfit:
+        ++(step.fate == PlanFate::kUnfit ? counts_.unfit : counts_.too_large);
         excluded_.push_back({id, step.candidate.bound, step.memory, step.candidate.layout});
         break;
-      case Fate::kPlanned:
+      case PlanFate::kPlanned:
         fits_[id] = step.planned.fits == MemoryFit::kYes ? 1 : 0;
         counts_.tight += step.planned.fits == MemoryFit::kTight ? 1 : 0;
         keep(std::move(step.planned));
@@ -490,40 +490,40 @@ class Planner {
 
   // Runs what memory excluded, the least first, until no bound left is below what was found.
   std::optional<NearMiss> nearest_to_fit() {
-    std::erase_if(excluded_, [](const Excluded& each) { return each.memory == Bytes(0); });
-    std::ranges::sort(excluded_, [](const Excluded& a, const Excluded& b) {
+    std::erase_if(excluded_, [](const PlanExcluded& each) { return each.memory == Bytes(0); });
+    std::ranges::sort(excluded_, [](const PlanExcluded& a, const PlanExcluded& b) {
       return std::tie(a.memory, a.id) < std::tie(b.memory, b.id);
     });
     std::optional<NearMiss> nearest;
-    std::vector<Step> steps;
+    std::vector<PlanStep> steps;
     for (size_t next = 0; !stopped_;) {
       steps.clear();
       for (; next < excluded_.size() && steps.size() < kRunAtOnce; ++next) {
-        const Excluded& each = excluded_[next];
+        const PlanExcluded& each = excluded_[next];
         if (nearest && kBelow * each.memory - question_.limit() >= nearest->over) break;
         steps.push_back(
             {{.id = each.id, .bound = each.bound, .sharp = true, .layout = each.layout}});
       }
       if (steps.empty()) break;
       in_parallel(steps.size(), [&](size_t i) { try_again(steps[i]); });
-      for (Step& step : steps) keep_nearer(std::move(step), nearest);
+      for (PlanStep& step : steps) keep_nearer(std::move(step), nearest);
     }
     if (nearest && !nearest->host) nearest->change = change_of(nearest->planned);
     return nearest;
   }
 
-  void try_again(Step& step) const {
+  void try_again(PlanStep& step) const {
     try {
       evaluate(step);
     } catch (const InputError&) {
-      step.fate = Fate::kRefused;
+      step.fate = PlanFate::kRefused;
     } catch (const InfeasibleError&) {
-      step.fate = Fate::kTooLarge;
+      step.fate = PlanFate::kTooLarge;
     }
   }
 
-  void keep_nearer(Step&& step, std::optional<NearMiss>& nearest) const {
-    if (step.fate != Fate::kUnfit) return;
+  void keep_nearer(PlanStep&& step, std::optional<NearMiss>& nearest) const {
+    if (step.fate != PlanFate::kUnfit) return;
     const Hardware& hardware = *question_.base.hardware;
     NearMiss miss{std::move(step.planned), {}};
     miss.host = miss.planned.fits != MemoryFit::kNo;
@@ -584,9 +584,9 @@ class Planner {
   std::optional<Shortlist> shortlist_;
   bool none_runs_ = false;  // the framework of the shortlist has no settings for the model
   Queue queue_;
-  std::vector<Candidate> too_slow_;
+  std::vector<PlanCandidate> too_slow_;
   Ranking ranking_;
-  std::vector<Excluded> excluded_;  // by memory
+  std::vector<PlanExcluded> excluded_;  // by memory
   PlanCounts counts_;
 };
 
