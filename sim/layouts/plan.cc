@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <boost/iterator/counting_iterator.hpp>
 #include <functional>
 #include <limits>
 #include <map>
@@ -13,7 +14,6 @@
 
 #include "sim/case/make_case.h"
 #include "sim/core/error.h"
-#include "sim/core/least.h"
 #include "sim/core/thread_team.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/candidate.h"
@@ -36,6 +36,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // Layouts that differ in chunks alone, and by less than this, are one row. Steps of a submitted run
 // spread by 1.1% (step_s_p10 to step_s_p90 of runs.yaml, median of 16 runs).
 constexpr double kAlike = 1.01;
+
+using Layers = boost::counting_iterator<int>;
 
 class Planner {
  public:
@@ -114,6 +116,7 @@ class Planner {
       for (size_t id = slice * kSlice; id < end; ++id) {
         PlanPoint point = points_[id];
         if (id > slice * kSlice && !same_sizes(point, points_[id - 1])) known.clear();
+        // One layer or more: the bound counts none of them.
         if (takes_fewest_layers(question_, point)) point.recompute_layers = 1;
         const auto& calls = point.schedule->calls;
         const Kind key{calls == CallGroups::kMegatron,
@@ -361,19 +364,19 @@ class Planner {
     return make_case(outline(point_of(candidate), candidate.layout, costs_[candidate.id]));
   }
 
-  // Where full recomputation of all layers surely fits by its bound: the bound of the fewest layers
-  // of each stage for which it does.
+  // Recomputes as few layers of each stage as surely fit by the bound on memory, and returns their
+  // bound. Bisects: of the tries that fit, the last is the lightest.
   RunBound lighten(RunBound bound, const Case& all, PlanCandidate& candidate) const {
     const auto fits = [&](const RunBound& each) {
       return kBelow * each.memory <= question_.surely_within();
     };
     if (!takes_fewest_layers(question_, points_[candidate.id]) || !fits(bound)) return bound;
     const int most = layers_of_stage(all);
-    const int fewest = least(1, most, [&](int layers) {
+    const int fewest = *std::partition_point(Layers(1), Layers(most), [&](int layers) {
       candidate.recompute_layers = layers;
       const RunBound lighter = run_bound(case_of(candidate));
       if (fits(lighter)) bound = lighter;
-      return fits(lighter);
+      return !fits(lighter);
     });
     candidate.recompute_layers = fewest < most ? fewest : 0;
     return bound;
@@ -431,12 +434,13 @@ class Planner {
     const int first = std::exchange(candidate.recompute_layers, 0) + 1;
     PointRun heaviest = run(candidate);
     if (heaviest.fits(question_) != MemoryFit::kYes) return heaviest;
-    least(first, layers_of_stage(case_of(candidate)), [&](int layers) {
+    const Layers end(layers_of_stage(case_of(candidate)));
+    (void)std::partition_point(Layers(first), end, [&](int layers) {
       candidate.recompute_layers = layers;
       PointRun lighter = run(candidate);
       const bool fits = lighter.fits(question_) == MemoryFit::kYes;
       if (fits) heaviest = std::move(lighter);
-      return fits;
+      return !fits;
     });
     return heaviest;
   }
@@ -505,21 +509,11 @@ class Planner {
             {{.id = each.id, .bound = each.bound, .sharp = true, .layout = each.layout}});
       }
       if (steps.empty()) break;
-      in_parallel(steps.size(), [&](size_t i) { try_again(steps[i]); });
+      in_parallel(steps.size(), [&](size_t i) { attempt(steps[i], [&] { evaluate(steps[i]); }); });
       for (PlanStep& step : steps) keep_nearer(std::move(step), nearest);
     }
     if (nearest && !nearest->host) nearest->change = change_of(nearest->planned);
     return nearest;
-  }
-
-  void try_again(PlanStep& step) const {
-    try {
-      evaluate(step);
-    } catch (const InputError&) {
-      step.fate = PlanFate::kRefused;
-    } catch (const InfeasibleError&) {
-      step.fate = PlanFate::kTooLarge;
-    }
   }
 
   void keep_nearer(PlanStep&& step, std::optional<NearMiss>& nearest) const {

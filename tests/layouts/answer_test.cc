@@ -102,7 +102,7 @@ TEST(PlanAnswer, FitsTheWidthAndBeginsWithASentence) {
   EXPECT_EQ(row["switches"]["overlap_grad_reduce"], false);
 }
 
-TEST(PlanAnswer, SaysOfASimulatedTimeThatNoMeasuredRunHad) {
+TEST(PlanAnswer, SaysWhenTheSimulatedTimeIsOutsideOfItsBand) {
   ClusterPlan plan = ask();
   plan.question.base.band = Band{.low = 1.1, .high = 1.7};
   search_rows(plan, ideas());

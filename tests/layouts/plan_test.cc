@@ -79,6 +79,13 @@ TEST(Plan, ExhaustiveFindsTheSameBest) {
   }
 }
 
+void expect_runs_as_planned(const ClusterPlan& plan, const Planned& row) {
+  const std::string text = plan_scenario(plan, row);
+  const Result again = simulate(prepare_first(read_scenario(YamlSource("planned.yaml", text))));
+  EXPECT_EQ(again.report.iteration, row.iteration) << text;
+  EXPECT_EQ(*again.report.peak_memory, row.peak) << text;
+}
+
 TEST(Plan, RecomputesAsFewLayersAsTheMemoryAsksFor) {
   ClusterPlan plan = small("6 GiB");
   plan.question.axes.fewest_layers = true;
@@ -99,10 +106,7 @@ TEST(Plan, RecomputesAsFewLayersAsTheMemoryAsksFor) {
     point.recompute = RecomputeGranularity::kFull;
     point.recompute_layers = 0;
     EXPECT_LT(row.iteration, run_point(plan.question, point, row.balanced()).planned.iteration);
-    const std::string text = plan_scenario(plan, row);
-    const Result again = simulate(prepare_first(read_scenario(YamlSource("planned.yaml", text))));
-    EXPECT_EQ(again.report.iteration, row.iteration) << text;
-    EXPECT_EQ(*again.report.peak_memory, row.peak) << text;
+    expect_runs_as_planned(plan, row);
   }
   EXPECT_GT(partly, 3);
 }
@@ -122,10 +126,7 @@ TEST(Plan, OffloadsModulesOnlyWhereTheLayoutDoesNotFit) {
     without.modules = {};
     const PointRun run = run_point(plan.question, without, row.balanced());
     EXPECT_LT(run.fits(plan.question), MemoryFit::kYes) << label_of(row.point);
-    const std::string text = plan_scenario(plan, row);
-    const Result again = simulate(prepare_first(read_scenario(YamlSource("planned.yaml", text))));
-    EXPECT_EQ(again.report.iteration, row.iteration) << text;
-    EXPECT_EQ(*again.report.peak_memory, row.peak) << text;
+    expect_runs_as_planned(plan, row);
   }
   EXPECT_GT(offloading, 0);
 }
