@@ -17,8 +17,8 @@
 namespace pipesim {
 namespace {
 
-// "154 days (141 to 170)": with the ends of its band, in digits that it leaves sure. A value outside
-// of its band is "13 days simulated, 14 to 23 as measured runs went".
+// "154 days (141 to 170)": with the ends of its band, in digits that it leaves sure. A value
+// outside of its band is "13 days simulated, 14 to 23 as measured runs went".
 std::string with_band(const std::optional<Band>& band, double value, std::string_view unit) {
   const int digits = digits_of(band);
   std::string text = fmt::format("{} {}", significant(value, digits), unit);
