@@ -1,5 +1,6 @@
 // Configurations in YAML as settings: their sections, names and interpolations.
 #include <gtest/gtest.h>
+#include <map>
 
 #include "sim/interop/frameworks/draft.h"
 #include "sim/read/scenario.h"
@@ -22,6 +23,12 @@ std::string value(const std::string& text, const char* name, const Given& given 
   return settings.text({name}).value_or("-");
 }
 
+const std::string kModel = "num_layers: 4\nhidden_size: 64\nnum_attention_heads: 4\n";
+
+void expect_values(const std::string& text, const std::map<std::string, std::string>& values) {
+  for (const auto& [name, said] : values) EXPECT_EQ(value(text, name.c_str()), said) << name;
+}
+
 TEST(YamlSettings, ReadsKeysWithDashesAndTheLastOfEqualOnes) {
   const std::string text =
       "ENV_VARS: {NUM_LAYERS: 3}\nMODEL_ARGS:\n  --num-layers: 24\n  --num-layers: 32\n  --bf16: "
@@ -39,12 +46,12 @@ TEST(YamlSettings, LeavesASectionItsOwnLeaves) {
       "  attention_backend: {_args_: [5], _call_: true, _target_: megatron.AttnBackend},\n"
       "  optim: {name: distributed_fused_adam, lr: 1}}\n"
       "optimizer: {overlap_param_gather: false}\nexp_manager: {model_parallel_size: 7}\n";
-  EXPECT_EQ(value(text, "seq_length"), "1024");
-  EXPECT_EQ(value(text, "overlap_param_gather"), "true");
-  EXPECT_EQ(value(text, "num_layers"), "16");
-  EXPECT_EQ(value(text, "model_parallel_size"), "-");
-  EXPECT_EQ(value(text, "attention_backend"), "AttnBackend.auto");
-  EXPECT_EQ(value(text, "use_distributed_optimizer"), "true");
+  expect_values(text, {{"seq_length", "1024"},
+                       {"overlap_param_gather", "true"},
+                       {"num_layers", "16"},
+                       {"model_parallel_size", "-"},
+                       {"attention_backend", "AttnBackend.auto"},
+                       {"use_distributed_optimizer", "true"}});
 }
 
 TEST(YamlSettings, ResolvesInterpolations) {
@@ -52,9 +59,8 @@ TEST(YamlSettings, ResolvesInterpolations) {
       "model:\n  hidden_size: 4096\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n"
       "  kv_channels: ${divide:${model.hidden_size}, 32}\n  seq_length: ${PRIMUS_SEQ:4096}\n"
       "  num_layers: ${LAYERS}\n  micro_batch_size: ${oc.env:MBS,2}\n";
-  EXPECT_EQ(value(text, "ffn_hidden_size"), "16384");
-  EXPECT_EQ(value(text, "kv_channels"), "128");
-  EXPECT_EQ(value(text, "seq_length"), "4096");
+  expect_values(text,
+                {{"ffn_hidden_size", "16384"}, {"kv_channels", "128"}, {"seq_length", "4096"}});
   EXPECT_EQ(value(text, "seq_length", {{"PRIMUS_SEQ", "8192"}}), "8192");
   EXPECT_EQ(value(text, "micro_batch_size"), "2");
   EXPECT_EQ(value(text, "num_layers", {{"LAYERS", "12"}}), "12");
@@ -121,12 +127,12 @@ TEST(YamlSettings, TakesHowNemosOptimizerExchanges) {
   const std::string text =
       "model:\n  transformer_engine: False\n  rotary_percentage: 0.5\n  optim: {name: "
       "mcore_distributed_optim, overlap_grad_sync: true, overlap_param_sync: false, "
-      "grad_sync_dtype: bf16}\n";
-  EXPECT_EQ(value(text, "overlap_grad_reduce"), "true");
-  EXPECT_EQ(value(text, "overlap_param_gather"), "false");
-  EXPECT_EQ(value(text, "grad_sync_dtype"), "bf16");
-  EXPECT_EQ(value(text, "transformer_impl"), "local");
-  EXPECT_EQ(value(text, "rotary_percent"), "0.5");
+      "grad_sync_dtype: \"${kind}\"}\nkind: fp32\n";
+  expect_values(text, {{"overlap_grad_reduce", "true"},
+                       {"overlap_param_gather", "false"},
+                       {"grad_sync_dtype", "fp32"},
+                       {"transformer_impl", "local"},
+                       {"rotary_percent", "0.5"}});
   EXPECT_EQ(value("model: {optim: {name: lion}}\n", "optimizer"), "lion");
 }
 
@@ -139,6 +145,9 @@ TEST(YamlSettings, LeaveOutWhatASwitchThatIsOffWouldSay) {
   };
   EXPECT_EQ(stops("false"), 0U);
   EXPECT_EQ(stops("true"), 2U);
+  const auto other = megatron_draft(
+      settings_of("model: {enable_mhc_connections: true, profile: {enable: false}}\n"), "");
+  EXPECT_EQ(other.stops.size(), 1U) << "a switch of another section";
 }
 
 // Learned prompts and heads of reward models are no training of the whole model.
@@ -151,9 +160,8 @@ TEST(YamlSettings, StopAtWhatTrainsAnotherModel) {
 }
 
 TEST(YamlSettings, ReadsPrimusSinksAndMamba) {
-  const std::string model = "num_layers: 4\nhidden_size: 64\nnum_attention_heads: 4\n";
-  const auto scenario = [&](const std::string& more) {
-    return scenario_of(megatron_draft(settings_of(model + more), ""));
+  const auto scenario = [](const std::string& more) {
+    return scenario_of(megatron_draft(settings_of(kModel + more), ""));
   };
   const std::string sinks = scenario("use_sink_attention: true\nsink_sliding_window: 128\n");
   EXPECT_NE(sinks.find("attention_sinks: true"), std::string::npos) << sinks;
@@ -162,6 +170,8 @@ TEST(YamlSettings, ReadsPrimusSinksAndMamba) {
   const std::string mamba = scenario("model_type: mamba\nis_hybrid_model: false\n");
   EXPECT_NE(mamba.find("layer_pattern: \"M\""), std::string::npos) << mamba;
   EXPECT_EQ(mamba.find("not understood"), std::string::npos) << mamba;
+  const std::string off = scenario("use_sink_attention: false\nsink_sliding_window: 128\n");
+  EXPECT_EQ(off.find("not understood"), std::string::npos) << off;
   EXPECT_NE(
       scenario("model_type: mamba\nis_hybrid_model: true\n").find("not understood: model_type"),
       std::string::npos);
@@ -176,14 +186,14 @@ TEST(YamlSettings, FindPrimusFilesByTheFramework) {
   };
   EXPECT_EQ(layers("megatron_bridge"), "3");
   EXPECT_EQ(layers("megatron"), "4");
+  EXPECT_EQ(layers("another"), "4") << "beside the experiment";
 }
 
 // Primus' defaults say otherwise, and Megatron-LM overrules them.
 TEST(YamlSettings, SumGradientsOfBf16WeightsInFp32) {
   const auto in_fp32 = [](const std::string& precision, const std::string& more) {
     const std::string text = scenario_of(
-        megatron_draft(settings_of("num_layers: 4\nhidden_size: 64\nnum_attention_heads: 4\n"
-                                   "accumulate_allreduce_grads_in_fp32: false\n" +
+        megatron_draft(settings_of(kModel + "accumulate_allreduce_grads_in_fp32: false\n" +
                                    precision + ": true\n" + more),
                        ""));
     return text.find("accumulate_allreduce_grads_in_fp32: true") != std::string::npos;

@@ -3,6 +3,7 @@
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <span>
 #include <sstream>
 
 #include "sim/interop/frameworks/settings.h"
@@ -38,13 +39,21 @@ struct Candidate {
   std::string program = {};
 };
 
+// True if the program's file has one of the words in its name.
+bool is_named(const std::string& program, std::span<const std::string_view> words) {
+  const std::string file = program.substr(program.rfind('/') + 1);
+  return std::ranges::any_of(
+      words, [&](std::string_view word) { return file.find(word) != std::string::npos; });
+}
+
 // Programs that prepare, convert and ask a model, whose options are partly those of training.
 bool is_tool(const std::string& program) {
-  static constexpr std::array<std::string_view, 11> kTools{
-      "eval",   "preprocess", "convert",  "checkpoint_util", "inference", "generat",
-      "server", "merge",      "download", "tools/",          "benchmark_"};
-  return std::ranges::any_of(
-      kTools, [&](std::string_view tool) { return program.find(tool) != std::string::npos; });
+  static constexpr std::array<std::string_view, 10> kTools{
+      "eval",    "preprocess", "convert", "checkpoint_util", "inference",
+      "generat", "server",     "merge",   "download",        "benchmark_"};
+  const bool in_folder =
+      program.starts_with("tools/") || program.find("/tools/") != std::string::npos;
+  return in_folder || is_named(program, kTools);
 }
 
 // Megatron-LM's programs for models with other layers than a decoder's.
@@ -52,8 +61,7 @@ bool is_other_model(const std::string& program) {
   static constexpr std::array<std::string_view, 6> kPrograms{"pretrain_bert",  "pretrain_t5",
                                                              "pretrain_ict",   "pretrain_realm",
                                                              "pretrain_retro", "pretrain_vision"};
-  return std::ranges::any_of(
-      kPrograms, [&](std::string_view name) { return program.find(name) != std::string::npos; });
+  return is_named(program, kPrograms);
 }
 
 Candidate candidate_of(const ShellCommand& command, const Settings& settings) {
@@ -101,13 +109,13 @@ class Choice {
     if (best_ != nullptr) name(script, settings);
   }
 
-  // Whose layers are not a decoder's, with its place; empty: it trains a decoder.
+  // The program, as a setting, if it trains another model than a decoder.
   [[nodiscard]] std::optional<Setting> other_model() const {
     if (best_ == nullptr || !is_other_model(best_->program)) return std::nullopt;
     return Setting{"program", {best_->program}, best_->command->words.front().where};
   }
-  // The first command that does something else than training; empty: there is none.
-  [[nodiscard]] const std::string& tool() const { return tool_; }
+  // The first command that does something else, where none trains; empty: there is none.
+  [[nodiscard]] std::string tool() const { return candidates_.empty() ? tool_ : ""; }
   // Null: there is none.
   [[nodiscard]] const ShellCommand* command() const {
     if (best_ != nullptr) return best_->command;
@@ -239,8 +247,8 @@ class ArgumentReader {
     }
     return !open_ || !open_->values.empty() || settings_.is_flag(open_->name);
   }
-  // Options of effect in one of the texts that a branch leaves. Variables of their values are
-  // asked for with the branch, not after it.
+  // Adds the options with an effect in one alternative of a branch, and asks for the variables in
+  // their values.
   void add_options(const std::string& text, const Location& where,
                    std::vector<std::string>& options, int depth = 0) const {
     std::istringstream words(text);

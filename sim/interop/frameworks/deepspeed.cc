@@ -184,7 +184,7 @@ std::optional<std::string> part_of_run(const char* name, const Setting& because,
 // of momentum behind it (deepspeed/runtime/fp16/onebit).
 void put_one_bit_optimizer(const Setting& type, Settings& settings, Draft& draft) {
   constexpr long kFreezeStep = 100000;  // its default
-  const long steps = settings.number({"optimizer.params.freeze_step"}).value_or(kFreezeStep);
+  const long steps = known_number(settings, {"optimizer.params.freeze_step"}).value_or(kFreezeStep);
   const auto part = part_of_run("optimizer_stage", type, {"warmup", "compressed"}, settings);
   if (!part) return;
   if (*part == "compressed") {

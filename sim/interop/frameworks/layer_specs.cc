@@ -48,13 +48,10 @@ std::pair<std::string, std::string> parts_of(std::string text) {
 }
 
 // A layer a letter: S finds its tokens, T takes those of the layer before.
-std::string sparse_letters(Settings& settings, long layers) {
-  const long every = settings.number({"index_topk_freq"}, 1).value_or(1);
-  const long alone = settings.number({"index_skip_topk_offset"}, 0).value_or(2);
-  std::string letters = settings.text({"index_topk_pattern"}).value_or("");
+std::string sparse_letters(std::string letters, long every, long alone, long layers) {
   if (!letters.empty()) {
-    std::ranges::replace(letters, 'S', 'T');
-    std::ranges::replace(letters, 'C', 'S');
+    // S shares the tokens of the layer before; another letter finds its own.
+    for (char& letter : letters) letter = letter == 'S' ? 'T' : 'S';
     return letters;
   }
   for (long i = 0; i < layers; ++i) {
@@ -74,7 +71,7 @@ LayerSpec layer_spec(Settings& settings, Draft& draft) {
   const NamedSpec* found = find_spec(module);
   if (found != nullptr && !other) return found->says;
   not_understood(draft, "spec", fmt::format("spec {}", *text));
-  return {.known = false};
+  return {};
 }
 
 std::string spec_pattern(const LayerSpec& spec, long layers, MegatronSizes& sizes) {
@@ -109,13 +106,16 @@ void put_sparse_attention(Settings& settings, long layers, Draft& draft) {
   const long heads = settings.number({"index_n_heads"}, 1).value_or(64);
   const long size = settings.number({"index_head_dim"}, 1).value_or(128);
   const long topk = settings.number({"index_topk"}, 1).value_or(2048);
-  const std::string letters = sparse_letters(settings, layers);
+  const long every = settings.number({"index_topk_freq"}, 1).value_or(1);
+  const long alone = settings.number({"index_skip_topk_offset"}, 0).value_or(2);
+  const std::string listed = settings.text({"index_topk_pattern"}).value_or("");
   const bool kernel = settings.is_set({"use_sparse_flash_attn"});
   // Sparse attention in the latent space is what the model counts.
   if (settings.is_set({"enable_mla_absorb"}) && !sparse) {
     not_understood(draft, "enable_mla_absorb", "enable_mla_absorb, without sparse attention");
   }
   if (!sparse) return;
+  const std::string letters = sparse_letters(listed, every, alone, layers);
   if (!kernel) {
     not_understood(draft, "enable_dsa_indexer",
                    "enable_dsa_indexer without use_sparse_flash_attn, which attends to all tokens");

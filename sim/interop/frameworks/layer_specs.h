@@ -11,7 +11,6 @@ namespace pipesim {
 
 // A specification, beside the settings.
 struct LayerSpec {
-  bool known = true;
   bool output_gate = false;  // attention's output is weighed (Qwen3-Next)
   bool mamba = false;        // all layers are Mamba's
   // Two layers around experts that work beside the second (LongCat-Flash).
@@ -24,8 +23,7 @@ LayerSpec layer_spec(Settings& settings, Draft& draft);
 // The letters of layers that the specification alone says; empty: the settings say them.
 std::string spec_pattern(const LayerSpec& spec, long layers, MegatronSizes& sizes);
 
-// Experts that compute a token where some of those it is sent to do nothing: their mean under
-// balanced routing. Stops where it is no whole number.
+// The experts per token that compute, under balanced routing. Stops where that is no whole number.
 long computing_experts(Settings& settings, long experts, long topk, Draft& draft);
 
 // Sparse attention as MindSpeed names it (DeepSeek-V3.2, GLM-5).

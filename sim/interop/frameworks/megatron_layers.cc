@@ -176,9 +176,11 @@ void put_window(Settings& settings, long layers, Draft& draft) {
     put(draft.model, "layer_pattern", "\"WG\"");
     return;
   }
-  if (const auto all = settings.number({"sliding_window"}, 1)) {  // Pai-Megatron-Patch's
+  const bool off = !settings.flag({"use_sliding_window"}).value_or(true);
+  const auto all = settings.number({"sliding_window"}, 1);  // Pai-Megatron-Patch's
+  if (all && !off) {
     put(draft.model, "attention_window", *all);
-    put(draft.model, "layer_pattern", "W");
+    put(draft.model, "layer_pattern", "\"W\"");
     return;
   }
   const auto window = settings.text({"window_size"});
@@ -312,12 +314,24 @@ std::string hybrid_pattern(Settings& settings, MegatronSizes& sizes, Draft& draf
   return "";
 }
 
+// A layer is of one kind: settings of two cannot both place it.
+void keep_one_pattern(Draft& draft) {
+  const auto is_pattern = [](const auto& entry) { return entry.first == "layer_pattern"; };
+  if (std::ranges::count_if(draft.model, is_pattern) < 2) return;
+  const auto first = std::ranges::find_if(draft.model, is_pattern);
+  draft.model.erase(std::remove_if(std::next(first), draft.model.end(), is_pattern),
+                    draft.model.end());
+  not_understood(draft, "layer_pattern",
+                 "layer_pattern: windows, linear and sparse attention, of which two are set");
+}
+
 void put_layer_kinds(Settings& settings, long layers, long hidden, const std::string& hybrid,
                      Draft& draft) {
   if (hybrid.empty()) {
     put_window(settings, layers, draft);
     put_gated_delta(settings, layers, draft);
     put_sparse_attention(settings, layers, draft);
+    keep_one_pattern(draft);
     return;
   }
   put(draft.model, "layer_pattern", "\"" + period_of(hybrid) + "\"");

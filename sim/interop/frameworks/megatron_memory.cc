@@ -28,7 +28,7 @@ void put_on_host(Settings& settings, Draft& draft) {
   if (overlaps) put_flag(draft.memory, "overlap_cpu_optimizer_d2h_h2d", true);
 }
 
-// MindSpeed's states come to the device for the update, which is counted as the host's.
+// MindSpeed updates the states on the device; the host's update is counted instead.
 void put_swapped(Draft& draft) {
   put(draft.memory, "optimizer_offload_fraction", 1);
   put_flag(draft.memory, "overlap_cpu_optimizer_d2h_h2d", true);

@@ -72,7 +72,7 @@ long ffn_size(Settings& settings, long hidden, bool gated) {
   return gated ? hidden * 4 * 2 / 3 / 64 * 64 : 4 * hidden;
 }
 
-// Pai-Megatron-Patch leaves them out of MLP and attention's output apart.
+// Pai-Megatron-Patch has one flag for the MLP's biases and one for attention's output.
 void put_biases(Settings& settings, Section& model) {
   const bool none = settings.is_set({"disable_bias_linear"}) ||
                     !settings.flag({"add_bias_linear", "bias"}).value_or(true);

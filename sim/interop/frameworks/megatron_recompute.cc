@@ -7,9 +7,8 @@
 namespace pipesim {
 namespace {
 
-// Layers that are recomputed, of a stage or of all stages that a rank has (MindSpeed's
-// enable_recompute_layers_per_pp_rank): the first of each of its stages before a second of one.
-// True where these are all.
+// Recomputes the first layers of each stage. With MindSpeed's enable_recompute_layers_per_pp_rank
+// the number is a rank's, divided over its stages. True if it covers all layers.
 bool put_first_layers(Settings& settings, const MegatronSizes& sizes, long layers, Draft& draft) {
   const bool of_rank = settings.is_set({"enable_recompute_layers_per_pp_rank"}) && sizes.chunks > 1;
   const long stages = of_rank ? sizes.chunks : 1;
@@ -87,9 +86,8 @@ void put_recomputed_parts(Settings& settings, const MegatronSizes& sizes, bool w
   if (draft.recompute.empty()) {
     draft.recompute = "[" + modules + "]";
   } else if (!whole) {
-    not_understood(
-        draft, "recompute_activation_function",
-        fmt::format("recompute of {}, beside layers that are recomputed whole", modules));
+    not_understood(draft, "recompute_num_layers",
+                   fmt::format("recompute_num_layers: {} recomputed in the other layers", modules));
   }
 }
 

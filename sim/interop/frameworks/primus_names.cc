@@ -6,20 +6,20 @@
 namespace pipesim {
 namespace {
 
-// A score a head of no token, and a window of so many tokens in the layers before full ones.
+// Attention sinks, and the sliding window of every second layer.
 void rename_sinks(Settings& settings) {
-  if (!settings.is_set({"use_sink_attention"})) return;
-  const Location where = settings.find({"use_sink_attention"})->where;
   const long window = settings.number({"sink_sliding_window"}).value_or(0);
   const bool alternates = settings.flag({"sink_window_even_layers_only"}).value_or(true);
+  if (!settings.is_set({"use_sink_attention"})) return;
+  const Location where = settings.place("use_sink_attention");
   settings.add({"softmax_type", {"learnable"}, where});
   if (window == 0) return;
   settings.add({"window_size", {std::to_string(window - 1), "0"}, where});
   if (alternates) settings.add({"window_attn_skip_freq", {"2"}, where});
 }
 
-// Its class of Mamba models: a pattern of layers, or Mamba's alone. By ratios of layers its own
-// stacks place them, in which way no setting says.
+// Its Mamba models: a listed pattern, or Mamba layers alone. Ratios do not say where layers stand,
+// so they stop.
 void rename_mamba(Settings& settings) {
   if (settings.seen("model_type") != "mamba") return;
   const bool listed =

@@ -264,10 +264,12 @@ std::string words_for(const Setting& setting, const KnownSettings& known, bool i
   return near.empty() ? words : fmt::format("{}; did you mean '{}'?", words, near);
 }
 
-// True for cpu_offloading_num_layers where cpu_offloading is false.
-bool is_of_switched_off(const std::string& name, const std::vector<Setting>& all) {
+// True for cpu_offloading_num_layers where the catalogue's switch cpu_offloading is false.
+bool is_of_switched_off(const KnownSettings& known, const std::string& name,
+                        const std::vector<Setting>& all) {
   return std::ranges::any_of(all, [&](const Setting& each) {
-    return name.starts_with(each.name + "_") && small(each.text()) == "false";
+    return default_of(known, each.name) && name.starts_with(each.name + "_") &&
+           small(each.text()) == "false";
   });
 }
 
@@ -292,8 +294,8 @@ Untaken Settings::untaken() const {
     const auto usual = default_of(known, setting.name);
     const bool usually =
         usual && !setting.values.empty() && small(setting.text()) == small(usual->value_or("null"));
-    const bool without =
-        says_nothing(setting, usual.has_value()) || is_of_switched_off(setting.name, settings_);
+    const bool without = says_nothing(setting, usual.has_value()) ||
+                         is_of_switched_off(known, setting.name, settings_);
     if (usually || without || covers(known.no_effect, setting.name)) {
       ++untaken.without_effect;
       continue;

@@ -80,7 +80,7 @@ class Settings {
     return framework_ != "torchtitan" && framework_ != "deepspeed";
   }
   [[nodiscard]] bool has(const std::string& name) const;
-  // Where a setting stands, in the file's first line without it.
+  // The setting's place; the file's first line if the file lacks it.
   [[nodiscard]] Location place(const std::string& name) const;
   // A value that is known and says something; the setting is not taken.
   [[nodiscard]] std::optional<std::string> seen(const std::string& name) const;

@@ -248,12 +248,9 @@ void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
   }
   if (mode != "selective") return;
   const bool every = !option.empty() && option.find_first_not_of("0123456789") == std::string::npos;
-  if (every && (option == "0" || option == "1")) {
-    draft.recompute = "full";
-    return;
-  }
   if (every) {
-    draft.recompute = fmt::format("{{granularity: full, every: {}}}", option);
+    const bool all = option == "0" || option == "1";
+    draft.recompute = all ? "full" : fmt::format("{{granularity: full, every: {}}}", option);
     return;
   }
   draft.recompute = "pointwise";

@@ -179,33 +179,36 @@ class YamlSettings {
   // NeMo's optimizer, which one of its own divides over data ranks, and how it exchanges.
   void take_optimizer(const std::string& section, const YamlValue& value) {
     if (section != "optim" || !value.is_map()) return;
-    static const std::map<std::string, std::string> kNames{
-        {"overlap_grad_sync", "overlap_grad_reduce"},
-        {"overlap_param_sync", "overlap_param_gather"},
-        {"grad_sync_dtype", "grad_sync_dtype"}};
     for (const auto& [key, setting] : value.all_entries()) {
-      if (!setting.is_scalar()) continue;
-      const std::string& text = setting.node().Scalar();
-      const auto known = kNames.find(key);
-      if (known != kNames.end()) settings_.add({known->second, {text}, setting.where()});
-      if (key == "name") name_optimizer(text, setting.where());
+      if (key == "overlap_grad_sync" || key == "overlap_param_sync" || key == "grad_sync_dtype") {
+        leaves_.push_back({{key}, setting, usual_});
+      }
+      if (key == "name" && setting.is_scalar()) {
+        name_optimizer(setting.node().Scalar(), setting.where());
+      }
     }
   }
   void name_optimizer(const std::string& name, const Location& where) {
     const bool distributed = name.find("distributed") != std::string::npos;
-    if (distributed) settings_.add({"use_distributed_optimizer", {"true"}, where});
-    if (!distributed) settings_.add({"optimizer", {name}, where});
+    if (distributed) {
+      settings_.add({"use_distributed_optimizer", {"true"}, where});
+    } else {
+      settings_.add({"optimizer", {name}, where});
+    }
   }
   // Primus: a module names its defaults, its model, and what it overrides.
   void collect_modules(const YamlValue& root, const YamlValue& modules, int depth) {
     for (const auto& [name, module] : modules.all_entries()) {
       if (!module.is_map() || name.find("train") == std::string::npos) continue;
-      framework_ = scalar_of(module, "framework").value_or("megatron");
+      const std::string framework = scalar_of(module, "framework").value_or("megatron");
       for (const auto& [file, folder] : {std::pair("config", "modules"), {"model", "models"}}) {
         for (const auto& [key, value] : module.all_entries()) {
           if (key == file && value.is_scalar()) {
             usual_ = key == "config";
-            follow(primus_path(folder, resolved(value.node().Scalar(), {})), value, depth);
+            const std::string path = resolved(value.node().Scalar(), {});
+            // Frameworks beside Megatron-LM have folders of their own.
+            const std::string own = fmt::format("{}/{}/{}", folder, framework, path);
+            follow(framework != "megatron" && reader_(own) ? own : path, value, depth);
           }
         }
       }
@@ -223,10 +226,6 @@ class YamlSettings {
       if (key == name && value.is_scalar()) return value.node().Scalar();
     }
     return std::nullopt;
-  }
-  // Frameworks beside Megatron-LM have folders of their own.
-  [[nodiscard]] std::string primus_path(const char* folder, const std::string& file) const {
-    return framework_ == "megatron" ? file : fmt::format("{}/{}/{}", folder, framework_, file);
   }
   void follow_all(const YamlValue& value, int depth) {
     if (value.is_scalar()) return follow(value.node().Scalar(), value, depth);
@@ -278,6 +277,8 @@ class YamlSettings {
         {"sequence_length", "seq_length"},
         {"fp8_params", "fp8_param_gather"},
         {"rotary_percentage", "rotary_percent"},
+        {"overlap_grad_sync", "overlap_grad_reduce"},
+        {"overlap_param_sync", "overlap_param_gather"},
         {"use_flash_attention", "use_flash_attn"},
         {"transformer_engine", "transformer_impl"}};
     const auto found = kNames.find(name);
@@ -401,7 +402,6 @@ class YamlSettings {
   std::deque<YamlSource> sources_;
   std::vector<Leaf> leaves_;
   bool usual_ = false;
-  std::string framework_ = "megatron";  // of a Primus module
   std::map<std::string, int> ranks_;
   std::vector<std::string> asks_;
   std::set<std::string> variables_;
