@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
-#include "sim/core/stop.h"
 #include "sim/core/thread_team.h"
 #include "sim/layouts/rows.h"
 
 namespace pipesim {
 namespace {
-
-const std::atomic<bool> kNever = false;
 
 // One row more at a time than there are cores: before its ensemble of runs each has one alone.
 void run_again(ClusterPlan& plan, size_t count, const PlanWatch& watch) {
@@ -17,7 +14,7 @@ void run_again(ClusterPlan& plan, size_t count, const PlanWatch& watch) {
   watch.again(count);
   const int cores = available_threads();
   ThreadTeam(std::min(static_cast<int>(count), cores + 1)).run(count, [&](size_t i) {
-    const StopOn stopping(watch.unwanted != nullptr ? *watch.unwanted : kNever);
+    const StopOn stopping(watch.unwanted);
     if (!watch.stop()) best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
   });
 }
@@ -26,7 +23,7 @@ void run_again(ClusterPlan& plan, size_t count, const PlanWatch& watch) {
 
 void search_plan(const PlanCommand& command, const PlanAsked& asked, const PlanWatch& watch,
                  ClusterPlan& plan) {
-  const StopOn stopping(watch.unwanted != nullptr ? *watch.unwanted : kNever);
+  const StopOn stopping(watch.unwanted);
   PlanOptions options = asked_options(command, plan);
   options.stop = watch.stop;
   options.progress = watch.progress;

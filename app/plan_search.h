@@ -6,14 +6,15 @@
 #include <functional>
 
 #include "app/plan_options.h"
+#include "sim/core/stop.h"
 
 namespace pipesim {
 
 struct PlanWatch {
   std::function<bool()> stop;  // asked now and then, by any thread; true ends the search
   std::function<void(const PlanProgress&)> progress;
-  std::function<void(std::size_t rows)> again;  // before so many rows are run with contention
-  const std::atomic<bool>* unwanted = nullptr;  // true: runs end with Stopped
+  std::function<void(std::size_t rows)> again;        // before so many rows are run with contention
+  const std::atomic<bool>& unwanted = kNeverStopped;  // true: runs end with Stopped
 };
 
 // Searches a plan that `asked` holds: names its rows, runs the first with contention, orders them

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kKept = 8;                    // answers whose rows may be run
-constexpr double kTokens = 1e12;               // that days are told for
+constexpr double kToldTokens = 1e12;           // that days are told for
 constexpr double kTrained = 30 * kDaySeconds;  // of training, by which goodput is judged
 constexpr double kMostSteps = 1e7;             // checkpoints and failures, a second of work
 constexpr auto kBetween = std::chrono::milliseconds(100);  // two lines of progress
@@ -66,9 +66,9 @@ Json failures_of(const ClusterPlan& plan, double per_1000_node_days) {
   const Planned& first = plan.result.best.front();
   const double tokens = kTrained * first.tokens_per_second_per_gpu * plan.question.gpus;
   const auto goodput = goodput_of_first(plan, tokens, reliability, kMostSteps);
-  const double days = budget_of(plan.question, first, kTokens).days;
+  const double days = budget_of(plan.question, first, kToldTokens).days;
   return {{"per_1000_node_days", per_1000_node_days},
-          {"tokens", kTokens},
+          {"tokens", kToldTokens},
           {"days", days},
           {"days_with_failures", goodput ? Json(days / *goodput) : Json(nullptr)},
           {"goodput", goodput ? Json(*goodput) : Json(nullptr)}};
@@ -82,7 +82,8 @@ std::string document_of_plan(const ClusterPlan& plan) {
 
 }  // namespace
 
-// One question's search. A thread writes how far it is, and hears so that nobody reads any more.
+// One question's search. A second thread writes its progress, and so notices a reader that has
+// gone.
 class ServeAnswers::Search {
  public:
   Search(const ServeAnswers& answers, std::uint64_t number, const HttpWriter& write)
@@ -92,7 +93,8 @@ class ServeAnswers::Search {
     const std::lock_guard one(writing_);
     if (!write_(line_of(json))) unwanted_ = true;
   }
-  bool is_unwanted() {
+  // Notices a newer question and close(). Returns true once nobody waits for the answer.
+  bool look() {
     if (answers_.closed_ || answers_.newest_ != number_) unwanted_ = true;
     return unwanted_;
   }
@@ -114,7 +116,7 @@ class ServeAnswers::Search {
         [&](size_t rows) {
           set({{"again", rows}});
         },
-        &unwanted_};
+        unwanted_};
     search_plan(command, asked, watch, plan);
     return std::move(plan);
   }
@@ -131,7 +133,7 @@ class ServeAnswers::Search {
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
     while (!wake.wait_for(lock, over, kBetween, [&] { return over.stop_requested(); })) {
-      if (is_unwanted()) return;
+      if (look()) return;
       const std::chrono::duration<double> seconds = Clock::now() - begin;
       Json progress{{"seconds", seconds.count()}};
       {
@@ -154,20 +156,18 @@ void ServeAnswers::plan(const ServeQuestion& question, const HttpWriter& write) 
   Search search(*this, ++newest_, write);
   const std::lock_guard one(search_);
   try {
-    if (!search.is_unwanted() && asked_before_ != question.arguments) {
+    if (!search.look() && asked_before_ != question.arguments) {
       asked_before_.clear();
       plan_before_ = search.find(question);
-      if (!plan_before_.result.best.empty()) {
-        document_before_ = document_of_plan(plan_before_);
-        number_before_ = keep(document_before_);
-      }
+      if (!plan_before_.result.best.empty()) keep(document_of_plan(plan_before_));
       if (!plan_before_.result.stopped) asked_before_ = question.arguments;
     }
-    if (search.is_unwanted()) return search.write({{"stopped", true}});
+    if (search.look()) return search.write({{"stopped", true}});
     if (plan_before_.result.best.empty()) return search.write({{"error", why_none(plan_before_)}});
-    HtmlReport report = report_of(document_before_);
+    const Answered& last = kept_.back();  // no other search keeps one
+    HtmlReport report = report_of(last.document);
     report.set_plan_command(question.arguments);
-    search.write({{"answer", {{"number", number_before_}, {"report", report.data()}}}});
+    search.write({{"answer", {{"number", last.number}, {"report", report.data()}}}});
     search.write({{"failures", failures_of(plan_before_, question.failures_per_1000_node_days)}});
   } catch (const Stopped&) {
     search.write({{"stopped", true}});
@@ -196,11 +196,10 @@ std::string ServeAnswers::document_of(long number) {
   return found->document;
 }
 
-long ServeAnswers::keep(std::string document) {
+void ServeAnswers::keep(std::string document) {
   const std::lock_guard lock(answers_);
   kept_.push_back({++last_, std::move(document)});
   if (kept_.size() > kKept) kept_.pop_front();
-  return last_;
 }
 
 }  // namespace pipesim

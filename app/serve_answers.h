@@ -1,8 +1,8 @@
 // Answers to the questions of `pipesim serve`, as lines of JSON.
 //
-// One search runs at a time. A new question ends the search of the one before it within a fraction
-// of a second, whatever it does, and so do a reader that is gone and close(). After
-// kMostSearchSeconds a search answers with what it has.
+// One search runs at a time. A new question, a reader that is gone and close() each end it within a
+// fraction of a second; the failures of an answer, a second at most, are computed to their end.
+// After kMostSearchSeconds a search answers with what it has.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,8 @@ class ServeAnswers {
  public:
   // Writes {progress} ten times a second; then {answer: {number, report}} and {failures}, or
   // {error} or {stopped}. The report is what a plan's page shows, without runs of its rows. A
-  // question that differs in failures alone has the same answer, of the same number.
+  // question that differs in failures alone has the same answer, of the same number, unless its
+  // search was cut at kMostSearchSeconds.
   void plan(const ServeQuestion& question, const HttpWriter& write);
   // {timeline, devices, configurations} of a row of an answer, or {reason}. InputError for a row
   // that is not there, or an answer that is not kept.
@@ -39,7 +40,7 @@ class ServeAnswers {
   class Search;
 
   [[nodiscard]] std::string document_of(long number);
-  long keep(std::string document);  // its number
+  void keep(std::string document);
 
   std::atomic<bool> closed_ = false;
   std::atomic<std::uint64_t> newest_ = 0;  // the question that came last
@@ -50,8 +51,6 @@ class ServeAnswers {
   // The last search that ended by itself, held by `search_`.
   std::vector<std::string> asked_before_;
   ClusterPlan plan_before_;
-  std::string document_before_;
-  long number_before_ = 0;
 };
 
 }  // namespace pipesim

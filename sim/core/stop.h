@@ -27,6 +27,9 @@ class StopOn {
   const std::atomic<bool>* before_;
 };
 
+// For work that nobody can end.
+inline const std::atomic<bool> kNeverStopped = false;
+
 // Costs a nanosecond or two.
 inline void check_stop() {
   if (StopOn::is_asked()) throw Stopped();
