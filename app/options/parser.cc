@@ -45,10 +45,9 @@ class Help : public CLI::Formatter {
 // An option that an earlier release had.
 bool is_retired(const CLI::Option& option) { return option.get_group().empty(); }
 
-// No order holds of nan, so that every range has room for it.
+// CLI::Range accepts nan: every comparison with it is false.
 std::string fault_of_nan(const std::string& text) {
-  const std::string folded = CLI::detail::to_lower(text);
-  return folded.find("nan") == std::string::npos ? "" : text + " is no number";
+  return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is no number" : "";
 }
 
 }  // namespace
