@@ -287,7 +287,7 @@ void ServerProcess::serve(SharedJob& shared) {
 void ServerProcess::wait_or_end() {
   constexpr int kLook = 50;  // milliseconds
   pollfd answer{socket_.get(), POLLIN, 0};
-  while (::poll(&answer, 1, kLook) == 0) {
+  while (retry([&] { return ::poll(&answer, 1, kLook); }) == 0) {
     if (!StopOn::is_asked()) continue;
     ::kill(server_, SIGKILL);  // its runs die with it
     stop();
