@@ -20,9 +20,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const std::vector<std::string> kComponents{
-    "data.js",    "save.js",     "plot.js",   "filter.js", "cards.js", "header.js", "detail.js",
-    "pareto.js",  "axes.js",     "heat.js",   "table.js",  "side.js",  "orders.js", "difference.js",
-    "what_if.js", "timeline.js", "memory.js", "bubble.js", "main.js"};
+    "data.js",    "svg_context.js", "save.js",   "plot.js",   "filter.js",
+    "cards.js",   "header.js",      "detail.js", "pareto.js", "axes.js",
+    "heat.js",    "table.js",       "side.js",   "orders.js", "difference.js",
+    "what_if.js", "timeline.js",    "memory.js", "bubble.js", "main.js"};
 
 PageParts parts_of_report() {
   PageParts parts{"page.html", {"page.css"}, {"format.js", "report.js"}};

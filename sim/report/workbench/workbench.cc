@@ -22,7 +22,8 @@ PageParts parts_of_workbench() {
   return {"workbench/page.html",
           {"page.css", "workbench/page.css"},
           {"format.js", "workbench/evaluate.js", "workbench/edit.js", "workbench/data.js",
-           "save.js", "plot.js", "workbench/board.js", "workbench/bench.js", "workbench/main.js"}};
+           "svg_context.js", "save.js", "plot.js", "workbench/board.js", "workbench/bench.js",
+           "workbench/main.js"}};
 }
 
 template <class T>

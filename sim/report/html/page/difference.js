@@ -25,7 +25,7 @@ function differenceOf(from, to) {
   return {parts, total: parts.reduce((sum, part) => sum + part.seconds, 0)};
 }
 
-const sized = (value, kind) => kind === 'seconds' ? seconds(Number(value.toPrecision(3)), 3) : show(value, kind);
+const sized = (value, kind) => showSure(value, kind, kind === 'seconds' ? 3 : null);
 const signed = (value, kind) => (value > 0 ? '+' : value < 0 ? '\u2212' : '') + sized(Math.abs(value), kind);
 
 class Difference {

@@ -8,13 +8,13 @@ function showHead(title, answer, about) {
   byId('about').textContent = [...about, `pipesim ${report.version}`].filter(Boolean).join(' \u00b7 ');
 }
 
+const axisText = each => each.label.replace(', asked', '');
 const unique = values => [...new Set(values)];
 
 // "24 points over num_microbatches, schedule": what was asked, not where it lies.
 function titleOfSweep() {
-  const varies = each => new Set(each.values).size > 1;
-  const axes = columns.filter(each => (each.name.includes('.') || each.name === 'schedule') && varies(each));
-  const over = axes.length > 0 ? ` over ${axes.map(each => each.label.replace(', asked', '')).join(', ')}` : '';
+  const axes = columns.filter(each => (each.name.includes('.') || each.name === 'schedule') && differ(each.values));
+  const over = axes.length > 0 ? ` over ${axes.map(axisText).join(', ')}` : '';
   return `${counted(rowCount, 'point')}${over}`;
 }
 
@@ -44,7 +44,7 @@ function memoryText(row) {
 }
 
 // "seq_length 4096, schedule zb-h1": what was swept, of a point.
-const pointText = row => swept().map(each => `${each.label.replace(', asked', '')} ${each.values[row] ?? '-'}`).join(', ');
+const pointText = row => swept().map(each => `${axisText(each)} ${each.values[row] ?? '-'}`).join(', ');
 
 // "Best of 5 results: zb-h2; MFU 41.2%, 1.24 s an iteration; 51.8 GiB of 80 GiB on the fullest GPU."
 function answerOfRows() {

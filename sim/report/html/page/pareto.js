@@ -272,6 +272,12 @@ class Pareto {
     const rows = this.rows.filter(row => this.rows.length <= 12 || this.isMarked(row) || planned[row]?.layout.idea);
     const rank = row => planned[row]?.place === 0 ? 0 : row === state.row ? 1 : this.frontier.includes(row) ? 2 : 3;
     context.textAlign = 'left';
+    if (this.rows.length <= 400) {
+      for (const row of this.rows) {
+        const [x, y] = this.place(row);
+        this.taken.push({x: x - 5, y, wide: 10});  // no name hides a point
+      }
+    }
     for (const row of rows.sort((a, b) => rank(a) - rank(b) || a - b)) {
       const text = this.nameOf(row), wide = context.measureText(text).width;
       const [px, py] = this.place(row);

@@ -50,7 +50,7 @@ function showAnswerOf({number, report}) {
   showReport(report);
 }
 
-const daysText = days => `${significant(Number(days.toPrecision(3)), 3)} days`;
+const daysText = days => `${showSure(days, 'number', 3)} days`;
 
 function showFailures({days, days_with_failures: all, goodput, per_1000_node_days: rate, tokens}) {
   byId('ask-failures').hidden = false;

@@ -379,9 +379,7 @@ class Bench {
   }
 
   download() {
-    const link = el('a', {href: URL.createObjectURL(new Blob([csvOf(this.state)], {type: 'text/csv'})), download: this.csvName()});
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    download(new Blob([csvOf(this.state)], {type: 'text/csv'}), this.csvName());
     this.say(`Saved as ${this.csvName()}; run it with: ${this.command()}`);
   }
 }
