@@ -14,7 +14,7 @@ from ._errors import InputError
 
 _RANGES: dict[str, tuple[Any, Any]] = _pipesim.ranges()
 
-_MOST_ENTRIES = 10_000  # of a list that is an argument
+_LONGEST_LIST = 10_000  # of a list that is an argument
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
@@ -55,9 +55,9 @@ def taken(name: str, expected: str, value: Any) -> list[Any]:
     """The list that a value is, or yields, which may never end."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         refuse(name, expected, value)
-    taken = list(itertools.islice(value, _MOST_ENTRIES + 1))
-    if len(taken) > _MOST_ENTRIES:
-        refuse(name, f"at most {_MOST_ENTRIES} entries", value)
+    taken = list(itertools.islice(value, _LONGEST_LIST + 1))
+    if len(taken) > _LONGEST_LIST:
+        refuse(name, f"at most {_LONGEST_LIST} entries", value)
     return taken
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from . import _arguments as _checked, _pipesim
+from . import _arguments, _pipesim
 from ._metrics import PlannedMetrics
 from ._rows import Document, Row
 from ._scenario import Scenario, changes_of, texts_of
@@ -44,7 +44,7 @@ class Plan(Document[Layout]):
         super().__init__(document, table, layouts, _COLUMNS)
 
 
-def _arguments(options: Mapping[str, Any]) -> list[str]:
+def _command_line(options: Mapping[str, Any]) -> list[str]:
     """Keywords as the command line has them: max_gpus=8 is --max-gpus 8, a list has commas, True is a flag."""
     made: list[str] = []
     for key, value in options.items():
@@ -52,7 +52,7 @@ def _arguments(options: Mapping[str, Any]) -> list[str]:
         if value is None or value is False:
             continue
         listed = isinstance(value, Sequence) and not isinstance(value, str)
-        texts = map(str, _checked.taken(key, "a list", value)) if listed else [str(value)]
+        texts = map(str, _arguments.taken(key, "a list", value)) if listed else [str(value)]
         made += [name] if value is True else [name, ",".join(texts)]
     return made
 
@@ -75,4 +75,4 @@ def plan(model: Union[str, "os.PathLike[str]"], cluster: Union[str, Sequence[str
     asked = {"model": os.fspath(model), "cluster": cluster, "gpus": gpus, "global_batch_size": global_batch_size,
              "seq_length": seq_length, **options}
     settings = [f"{key}={value}" for key, value in texts_of(changes_of(changes, {}))]
-    return Plan(*_pipesim.plan(_arguments(asked) + settings, progress))
+    return Plan(*_pipesim.plan(_command_line(asked) + settings, progress))

@@ -124,8 +124,7 @@ def _where(made: Schedule) -> tuple[str, int, str]:
     return code.co_filename, code.co_firstlineno, line
 
 
-# More passes of a microbatch and chunk than there are kinds, on more devices than any cluster has, are of a function that
-# never ends.
+# Only a function that never ends exceeds these: kinds of pass of a microbatch and chunk, and lists.
 _MOST_KINDS = 16
 _MOST_LISTS = 1 << 20
 
@@ -140,7 +139,7 @@ def _taken(made: Schedule, values: Any, most: int) -> list[Any]:
     return taken
 
 
-def _lists(made: Schedule, result: Any, devices: int, microbatches: int) -> list[Any]:
+def _lists(made: Schedule, result: Any, microbatches: int) -> list[Any]:
     """The passes of each device, or the lines of a block."""
     chunks = made.chunks if isinstance(made.chunks, int) else 1
     most = _MOST_KINDS * max(1, microbatches) * max(1, chunks)
@@ -154,7 +153,7 @@ def pickled(made: Schedule, devices: int, microbatches: int) -> Schedule:
         pickle.dumps(made)
         return made
     except (pickle.PicklingError, AttributeError, TypeError):
-        result = _lists(made, made(devices, microbatches), devices, microbatches)
+        result = _lists(made, made(devices, microbatches), microbatches)
         return Schedule(result, made.name, made.chunks, made.description, made.parameters)
 
 
@@ -164,7 +163,7 @@ def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> _pipesim.
     place = _pipesim.MadeSchedule(made.name, *_where(made))
     if isinstance(result, Mapping):
         return _pipesim.with_description(scenario, index, place, _yaml.block({**made.description, **result}))
-    lists = _lists(made, result, scenario.devices, scenario.microbatches)
+    lists = _lists(made, result, scenario.microbatches)
     if made.description or any(isinstance(each, Mapping) for each in lists):
         text = _yaml.block(made.description) + "block:\n" + "".join(f"  - {_yaml.flow(each)}\n" for each in lists)
         return _pipesim.with_description(scenario, index, place, text)

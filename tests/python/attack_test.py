@@ -4,6 +4,7 @@ import datetime
 import itertools
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -105,7 +106,7 @@ def calls(scenario, trained):
 
 
 # Python itself raises these for a wrong type, index or file, and for a callback that cannot be called.
-EXPECTED = (pipesim.Error, TypeError, ValueError, LookupError, OSError, MemoryError)
+EXPECTED = (pipesim.Error, TypeError, ValueError, LookupError, OSError)
 
 
 class Values(unittest.TestCase):
@@ -234,7 +235,7 @@ class Interrupts(unittest.TestCase):
     def test_end_long_work_and_leave_no_process(self):
         start = ("import sys, time, pipesim, support\npath = str(support.QUICKSTART)\npipesim_small = support.small()\n"
                  "def slow(p, m):\n  time.sleep(30)\n  return list(support.one_f_one_b(p, m))\n"
-                 "print('begun', flush=True)\ntry:\n  {}\nexcept KeyboardInterrupt:\n  print('interrupted', flush=True)\n")
+                 "try:\n  print('begun', flush=True)\n  {}\nexcept KeyboardInterrupt:\n  print('interrupted', flush=True)\n")
         for name, work in self.LONG.items():
             with self.subTest(name):
                 child = subprocess.Popen([sys.executable, "-c", start.format(work)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -257,13 +258,11 @@ class Folders(unittest.TestCase):
 
     def test_that_vanish_beneath_a_sweep_end_it_with_their_name(self):
         place = os.path.join(self.folder, "kept")
-        sweep = pipesim.sweep(QUICKSTART, schedule="zb-h2", grid={"batch.num_microbatches": list(range(8, 200))}, folder=place)
+        sweep = pipesim.sweep(QUICKSTART, schedule="zb-h2", grid={"batch.num_microbatches": list(range(500, 4000))}, folder=place)
         next(sweep)
         shutil.rmtree(place)
-        try:
-            self.assertLessEqual(len(list(sweep)), 192)
-        except (pipesim.Error, OSError, RuntimeError) as error:
-            self.assertIn(place, str(error))
+        with self.assertRaisesRegex((pipesim.Error, OSError, RuntimeError), re.escape(place)):
+            list(sweep)
 
     def test_that_are_no_folders_are_refused(self):
         for place in ("/dev/null", "/proc/nowhere", "x" * 300):

@@ -93,8 +93,8 @@ class Ranks(unittest.TestCase):
                 self.refused("", MPIRUN + after("sleep 2", rank, f"kill -{how} $k", EXECUTE))
 
     def test_that_stand_still_are_waited_for_until_the_deadline(self):
-        self.refused("not done in time: it stands before", MPIRUN + after("sleep 2", 1, "kill -STOP $k; sleep 6; kill -KILL $k",
-                                                                          EXECUTE + " --deadline 4"))
+        self.refused("not done in time: it stands before", MPIRUN + after("sleep 4", 1, "kill -STOP $k; sleep 10; kill -KILL $k",
+                                                                          EXECUTE.replace("300", "900") + " --deadline 8"))
 
     def test_that_read_other_things_are_named(self):
         why = "rank 1 has read something else than rank 0"
