@@ -131,7 +131,7 @@ TEST(MindSpeed, CountsRecomputedLayersOfARank) {
   EXPECT_EQ(stop_of("--recompute-norm --recompute-norm-num-layers 8"), "");
   EXPECT_EQ(stop_of("--recompute-norm --recompute-norm-num-layers 4"), "recompute_norm_num_layers");
   EXPECT_EQ(stop_of(part + "8"), "");
-  EXPECT_EQ(stop_of(part + "4"), "recompute_activation_function");
+  EXPECT_EQ(stop_of(part + "4"), "recompute_num_layers");
 }
 
 TEST(MindSpeed, OverlapsMessages) {
