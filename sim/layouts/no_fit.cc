@@ -66,7 +66,7 @@ std::string no_fit_text(const ClusterPlan& plan, std::span<const ClusterEntry> c
     const std::string batch = divisions_text(plan);
     return fmt::format(
         "{}: no layout divides the layers, heads and batch that are asked for "
-        "(docs/how-to/plan.md has the rules){}{}",
+        "(docs/reference/plan.md has the rules){}{}",
         who, batch.empty() ? "" : "; ", batch);
   }
   if (counts.too_large + counts.unfit == 0) {

@@ -1,5 +1,5 @@
 // The layouts that `pipesim plan` looks at: how one number of GPUs can run a model, as points that
-// are scenarios once they are asked for (docs/how-to/plan.md has the rules).
+// are scenarios once they are asked for (docs/reference/plan.md has the rules).
 //
 // A question starts from a scenario with everything else: the model, the cluster, the framework's
 // overlaps, the state held. Points keep the question's GPUs, global batch and sequence length, and
@@ -45,7 +45,7 @@ std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model);
 // large as what they save.
 std::vector<OffloadModules> modules_to_plan();
 
-// Choices to try; an empty list of sizes follows the rule of docs/how-to/plan.md.
+// Choices to try; an empty list of sizes follows the rule of docs/reference/plan.md.
 struct PlanAxes {
   std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
   std::vector<std::string> schedules = schedules_to_plan();
