@@ -199,26 +199,27 @@ class YamlSettings {
   // Primus: a module names its defaults, its model, and what it overrides.
   void collect_modules(const YamlValue& root, const YamlValue& modules, int depth) {
     for (const auto& [name, module] : modules.all_entries()) {
-      if (!module.is_map() || name.find("train") == std::string::npos) continue;
-      const std::string framework = scalar_of(module, "framework").value_or("megatron");
-      for (const auto& [file, folder] : {std::pair("config", "modules"), {"model", "models"}}) {
-        for (const auto& [key, value] : module.all_entries()) {
-          if (key == file && value.is_scalar()) {
-            usual_ = key == "config";
-            const std::string path = resolved(value.node().Scalar(), {});
-            // Frameworks beside Megatron-LM have folders of their own.
-            const std::string own = fmt::format("{}/{}/{}", folder, framework, path);
-            follow(framework != "megatron" && reader_(own) ? own : path, value, depth);
-          }
-        }
-      }
-      usual_ = false;
-      for (const auto& [key, value] : module.all_entries()) {
-        if (key == "overrides" && value.is_map()) collect(value, {}, depth);
-      }
+      if (module.is_map() && name.find("train") != std::string::npos) collect_module(module, depth);
     }
     for (const auto& [key, value] : root.all_entries()) {
       if (key == "world_size") leaves_.push_back({{key}, value, usual_});
+    }
+  }
+  void collect_module(const YamlValue& module, int depth) {
+    const std::string framework = scalar_of(module, "framework").value_or("megatron");
+    for (const auto& [file, folder] : {std::pair("config", "modules"), {"model", "models"}}) {
+      usual_ = file == std::string_view("config");
+      for (const auto& [key, value] : module.all_entries()) {
+        if (key != file || !value.is_scalar()) continue;
+        const std::string path = resolved(value.node().Scalar(), {});
+        // Frameworks beside Megatron-LM have folders of their own.
+        const std::string own = fmt::format("{}/{}/{}", folder, framework, path);
+        follow(framework != "megatron" && reader_(own) ? own : path, value, depth);
+      }
+    }
+    usual_ = false;
+    for (const auto& [key, value] : module.all_entries()) {
+      if (key == "overrides" && value.is_map()) collect(value, {}, depth);
     }
   }
   static std::optional<std::string> scalar_of(const YamlValue& map, const char* name) {
