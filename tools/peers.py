@@ -66,6 +66,12 @@ class Run:
         self.node = node["gpus"]
         self.nic = number(self.cluster["network"]["bandwidth"]) * node["nics"] / self.node  # GB/s of a GPU
 
+    def microbatches(self):
+        return self.batch["global_batch_size"] // (self.dp * self.batch["micro_batch_size"])
+
+    def virtual_passes(self):
+        return self.pp * self.chunks * self.microbatches()
+
     def stages(self):
         return self.parallel.get("num_layers_per_stage")
 
@@ -202,7 +208,7 @@ class SimuMax:
         in_fp32 = run.memory["accumulate_allreduce_grads_in_fp32"]
         strategy = self.config.StrategyConfig(
             seq_len=run.batch["seq_length"], micro_batch_size=run.batch["micro_batch_size"],
-            micro_batch_num=run.batch["global_batch_size"] // (run.dp * run.batch["micro_batch_size"]), dtype="bf16",
+            micro_batch_num=run.microbatches(), dtype="bf16",
             fp8=run.precision == "fp8", world_size=run.gpus, tp_size=run.tp, cp_size=run.cp, pp_size=run.pp,
             ep_size=run.ep, etp_size=run.etp, enable_sequence_parallel=run.parallel["sequence_parallel"],
             interleaving_size=run.chunks, pp_comm_async=run.chunks == 1, zero_state=int(bool(run.memory.get("use_distributed_optimizer"))),
