@@ -1,9 +1,9 @@
 // Where ranks stand and which shared resources a message between two of them uses.
 //
-// A node holds `gpus_per_node` GPUs behind a switch (a port up and a port down per GPU, of
-// `link_bandwidth`) and `nics_per_node` NICs (a side up and a side down each, of `nic_bandwidth`).
-// GPU g of a node uses NIC g * nics / gpus. The network between the NICs has full bisection. Ranks
-// fill nodes in order. Pure values: no engine and no clock.
+// A node holds `gpus_per_node` GPUs behind a switch, with a port up and a port down per GPU of
+// `link_bandwidth`. It has `nics_per_node` NICs, each with a side up and a side down of
+// `nic_bandwidth`. GPU g of a node uses NIC g * nics / gpus. The network between the NICs has full
+// bisection. Ranks fill nodes in order. Pure values: no engine and no clock.
 #pragma once
 
 #include <optional>

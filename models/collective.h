@@ -1,9 +1,9 @@
 // How long a collective takes within a node and across nodes.
 //
-// Within a node: seconds = base + per_rank (n - 1) + (w + sqrt(w ramp)) / bandwidth, with w the
-// bytes that each rank sends in a ring, its own part counted at `own_share`. The constants are
-// fitted to measured curves by validate/calibration and stand in models/catalog/gpus.yaml. Across
-// nodes the transfer takes the longer of the ways within and between nodes, and latencies add.
+// Within a node: seconds = base + per_rank (n - 1) + (w + sqrt(w ramp)) / bandwidth. w is the bytes
+// that each rank sends in a ring, its own part counted at `own_share`. The constants are fitted to
+// measured curves by validate/calibration and stand in models/catalog/gpus.yaml. Across nodes the
+// transfer takes the longer of the ways within and between nodes, and latencies add.
 // docs/reference/model.md ("Hardware") states the formulas. Nothing allocates or throws.
 #pragma once
 
@@ -32,8 +32,8 @@ struct MessageCurve {
 };
 Seconds message_seconds(const MessageCurve& curve, Bytes bytes);
 
-// Share of a GPU's multiprocessors that a collective takes from compute beside it, where it was not
-// measured: 20 of 132 (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
+// Share of a GPU's multiprocessors that a collective takes from compute beside it, unless measured:
+// 20 of 132 (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
 inline constexpr double kExchangeShare = 20.0 / 132.0;
 
 struct Interconnect {

@@ -23,8 +23,8 @@ constexpr std::string_view to_text(ShardingStrategy strategy) {
 // How weights, gradients and the optimizer's state are held (docs/reference/model.md, "Sharding").
 struct ParameterState {
   int data = 1;  // data-parallel ranks
-  // Devices of the pipeline that hold the same stage (DualPipe: two): their gradients are summed
-  // with those of the data-parallel ranks, and their optimizers divide its state.
+  // Devices of the pipeline that hold the same stage (DualPipe: two). Their gradients are summed
+  // with those of the data-parallel ranks; their optimizers divide its state.
   int copies = 1;
   bool gradients_in_fp32 = true;       // accumulate_allreduce_grads_in_fp32
   double gradient_copy = 0;            // bytes of 16-bit gradients beside those in fp32

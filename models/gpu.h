@@ -18,8 +18,8 @@
 
 namespace pipesim {
 
-// A matmul runs in waves of tiles over the multiprocessors; the library takes the tile, and the
-// split of the summed dimension k, that are fastest.
+// A matmul runs in waves of tiles over the multiprocessors. The library takes the fastest tile and
+// split of the summed dimension k.
 struct MatmulCurve {
   // Share of the peak that 128 x 256 tiles reach in full waves at endless k.
   EnumArray<Precision, double> efficiency{1, 1, 1, 1};
@@ -40,8 +40,8 @@ struct AttentionCurve {
   double efficiency = 1;  // of the bf16 peak, for endless heads and sequences
   double head_ramp = 0;   // softmax costs as much as this many elements of the head
   double streaming = 1;   // of the memory bandwidth
-  // Blocks of 128 rows that each multiprocessor is held for beside its own: the rows of a causal
-  // mask are of unlike length, and at the end most wait for the longest.
+  // Blocks of 128 rows that each multiprocessor waits for beside its own. Rows of a causal mask are
+  // of unlike length: at the end most wait for the longest.
   double tail = 0;
 };
 

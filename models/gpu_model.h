@@ -11,7 +11,7 @@ enum class GpuModel {
   // that flow in take it again. Several in one direction take it once, because they share the copy
   // engine as they share the link. Copies to and from the host likewise take Cluster::copy_share.
   // Each is a share of the GPU's speed at the time; compute keeps at least a millionth. Energy is
-  // idle power until the last task ends, and the difference to busy power for the share of that
+  // idle power until the last task ends. The difference to busy power counts for the share of that
   // time that compute or messages use the GPU.
   kHost,
 };

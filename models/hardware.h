@@ -10,8 +10,8 @@
 
 namespace pipesim {
 
-// Bytes a second that a node's CPUs move while they update optimizer states; assumed of every host:
-// what CPU-Adam reached, 10 billion parameters of 30 bytes in 2.57 s (ZeRO-Offload, arXiv
+// Bytes a second that a node's CPUs move while they update optimizer states. Every host is assumed
+// to reach CPU-Adam's rate: 10 billion parameters of 30 bytes in 2.57 s (ZeRO-Offload, arXiv
 // 2101.06840, table 4).
 inline constexpr BytesPerSecond kHostUpdate{117e9};
 

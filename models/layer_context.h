@@ -16,9 +16,9 @@
 
 namespace pipesim {
 
-// How the ranks that divide a sequence exchange it for attention, in Megatron-LM's words
-// (cp_comm_type). all_gather gathers keys and values; p2p passes them on around a ring. a2a
-// exchanges so that ranks divide heads; a2a+p2p does so among neighbours, and rings these groups.
+// The exchange among ranks that divide a sequence, for attention, in Megatron-LM's words
+// (cp_comm_type). `all_gather` gathers keys and values; `p2p` passes them on around a ring. `a2a`
+// exchanges so that ranks divide heads. `a2a+p2p` does so among neighbours, and rings these groups.
 enum class ContextExchange : std::uint8_t { kAllGather, kRing, kHeads, kHeadsAndRing };
 inline constexpr std::array<std::string_view, 4> kContextExchanges{"all_gather", "p2p", "a2a",
                                                                    "a2a+p2p"};
@@ -29,9 +29,9 @@ constexpr std::string_view to_text(ContextExchange exchange) {
 struct LayerContext {
   int micro_batch_size = 1;
   int seq_length = 0;
-  // Tokens of the documents that a microbatch of one sequence is packed of, which do not attend to
-  // each other; the rest of the sequence is padding. Empty: every sequence is one document. Owned
-  // by whoever made the context.
+  // Tokens of each document in a microbatch of one packed sequence. Documents do not attend to each
+  // other; the rest of the sequence is padding. Empty: every sequence is one document. Owned by
+  // whoever made the context.
   std::span<const int> documents = {};
   // Images of the microbatch, in front of an encoder; by default every sequence has the model's
   // number.

@@ -1,9 +1,9 @@
 // Seconds of one layer's passes on one GPU, kernel by kernel: models/layer_work.h's work timed by
 // models/gpu.h and models/collective.h.
 //
-// A pass takes the sum of its kernels, launches included, and of its exposed communication
-// (docs/reference/model.md, "Seconds"); or the host's time to launch them, where that is longer.
-// Hidden communication is, as in Megatron-LM:
+// A pass takes the sum of its kernels, launches included, and of its exposed communication; or the
+// host's time to launch them, where that is longer (docs/reference/model.md, "Seconds"). Hidden
+// communication is, as in Megatron-LM:
 // - in W, the tensor ranks' gathers of inputs, behind B's matmuls (Korthikanti 2023,
 //   section 4.2.2);
 // - in B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;

@@ -2,7 +2,7 @@
 // the messages that its ends send.
 //
 // Activations are counted tensor by tensor, the way of Korthikanti 2023 (arXiv 2205.05198, section
-// 4). A linear layer keeps its input, attention its queries, keys and values; a norm, an activation
+// 4). A linear layer keeps its input, attention its queries, keys and values. A norm, an activation
 // and a dropout keep the tensors that their backward reads.
 //
 // GPT then keeps sbh(34 + 5as/h) bytes, over t tensor ranks sbh(10 + 24/t + 5as/ht), and with

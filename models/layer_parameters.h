@@ -20,14 +20,14 @@ struct LayerParameters {
   // The part of both that matmuls read, and that fp8 copies: no norms, biases, positions or
   // embeddings.
   double matmul = 0;
-  // Inputs and outputs of those matrices together, as they are divided, but the router's and the
-  // ends': an adapter of rank r (LoRA) has so many times r.
+  // Inputs and outputs of those matrices together, as they are divided, without the router's and
+  // the ends'. An adapter of rank r (LoRA) has r times as many.
   double dense_sides = 0;
   double expert_sides = 0;
 };
 
-// Matrices are divided over the tensor ranks by columns or rows; norms, biases of row-divided
-// matrices, the router, the compressing matrices of latent attention and positions are held by all.
+// Matrices are divided over the tensor ranks by columns or rows. All ranks hold norms, biases of
+// row-divided matrices, the router, the compressing matrices of latent attention, and positions.
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division);
 

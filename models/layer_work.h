@@ -1,17 +1,17 @@
 // One GPU's computing and traffic in one pass of one layer, and a model's FLOPs.
 //
 // Matmuls: a linear layer of k inputs and n outputs on m tokens is m x n x k in F, m x k x n in B,
-// k x n x m in W (2 m n k flops each; a bias, rotary positions and norms are memory-bound). So a
-// layer of GPT takes sbh(24h + 4s) flops in F, sbh(24h + 8s) in B and 24 sbh^2 in W (Zero Bubble,
-// arXiv 2401.10241, Table 1), the logits 2 sbhV in each (Narayanan 2021, arXiv 2104.04473,
+// k x n x m in W (2 m n k flops each; a bias, rotary positions and norms are memory-bound). A layer
+// of GPT takes sbh(24h + 4s) flops in F, sbh(24h + 8s) in B and 24 sbh^2 in W (Zero Bubble, arXiv
+// 2401.10241, Table 1). The logits take 2 sbhV in each (Narayanan 2021, arXiv 2104.04473,
 // appendix).
 //
-// Attention: scores and values are two matmuls forward and four backward, all s^2 of them; a flash
+// Attention: scores and values are two matmuls forward and four backward, all s^2 of them. A flash
 // kernel makes the scores again backward (five), and half of all when causal (Dao 2023, arXiv
 // 2307.08691, section 4.1).
 //
-// Collectives, counted as in models/work.h: tensor parallelism reduces the output of attention and
-// MLP in F and their input's gradient in B (Shoeybi 2019, arXiv 1909.08053, section 3). Under
+// Collectives are counted as in models/work.h. Tensor parallelism reduces the output of attention
+// and MLP in F and their input's gradient in B (Shoeybi 2019, arXiv 1909.08053, section 3). Under
 // sequence parallelism each is a reduce-scatter, with an all-gather before, and W gathers the input
 // once more (Korthikanti 2023, arXiv 2205.05198, section 4.2.2). Context ranks gather keys and
 // values, pass them on around a ring, or divide heads (models/work_of_context.cc). Experts exchange
@@ -43,9 +43,9 @@ Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
 // Flops of all matmuls and attention kernels.
 Flops flops(const Work& work);
 
-// Forward and backward of one sequence through the whole model, nothing recomputed: three times
-// what F takes, where adapters alone train less W of what is frozen. Half of attention when
-// `causal`; the convention has to be named beside an MFU. MTP modules included.
+// Forward and backward of one sequence through the whole model, nothing recomputed: three times F.
+// Where adapters alone train, W of frozen weights is missing. Half of attention when `causal`; the
+// convention has to be named beside an MFU. MTP modules included.
 Flops model_flops(const Transformer& model, int seq_length, bool causal, int adapter_rank = 0);
 
 }  // namespace pipesim

@@ -2,9 +2,9 @@
 //
 // The order of layers is embedding, decoder layers, MTP modules, output. A stage holds consecutive
 // ones, and may hold none; a decoder layer's number gives its kind. The words are Megatron-LM's
-// (megatron/training/arguments.py, megatron/core/transformer): layers split evenly over the
-// devices, with the first and last taking another number or counting the embedding and the loss as
-// a layer; or a list, or a string such as `Et*3|(tt|)*29m|L`. An impossible split is an
+// (megatron/training/arguments.py, megatron/core/transformer). Layers are split evenly over the
+// devices; the first and last may take another number, or count the embedding and the loss as a
+// layer. Or a list says it, or a string such as `Et*3|(tt|)*29m|L`. An impossible split is an
 // InfeasibleError that says why. Pure values; stages are those of the model, in forward order
 // (Placement::model_stage).
 #pragma once
@@ -75,8 +75,8 @@ Layout even_layout(const Transformer& model, const Placement& placement, const E
 // Decoder layers of every stage in forward order.
 Layout listed_layout(const Transformer& model, std::span<const int> layers_of_stage);
 
-// `text` as pipeline_model_parallel_layout: E embedding, t decoder layer, m MTP module, L loss, `|`
-// ends a stage, commas mean nothing; `x*n` repeats a letter (or a bar), `(...)*n` what is between.
+// `text` as pipeline_model_parallel_layout: E embedding, t decoder layer, m MTP module, L loss. `|`
+// ends a stage, commas mean nothing; `x*n` repeats a letter (or a bar), `(...)*n` the text between.
 // Read in forward order, as Megatron does for looped placements.
 Layout parse_megatron_layout(const Transformer& model, std::string_view text);
 // The same, written shortly; parse_megatron_layout reads back what was written.
@@ -99,8 +99,8 @@ Seconds stage_seconds(const Transformer& model, const StageLayers& stage,
 // True if a stage fits on its device; empty: all do.
 using StageFits = std::function<bool(int stage, const StageLayers& layers)>;
 
-// Among all splits over `stages` stages that fit, one with the least maximal stage time, then with
-// the least sum of squared stage times. models/balance.h defines the splits, and balances several
+// Among all splits over `stages` stages that fit, one with the least maximal stage time. Ties: the
+// least sum of squared stage times. models/balance.h defines the splits, and balances several
 // stages a device. A stage that has room for some layers has it for fewer.
 Layout balance(const Transformer& model, int stages, const LayerSeconds& seconds,
                const StageFits& fits = {});

@@ -1,7 +1,7 @@
 // A GPU's bytes at a pipeline position, by category, for a model, a layout and parallel sizes.
 //
-// A parameter takes 2 bytes as weight, 4 or 2 as gradient (fp32 or as the weight) and 12 in Adam's
-// state (an fp32 copy and two moments): 18 or 16. A sharded optimizer divides the 12 over the ranks
+// A parameter takes 18 or 16 bytes. Its weight has 2, its gradient 4 or 2 (fp32 or as the weight),
+// Adam's state 12 (an fp32 copy and two moments). A sharded optimizer divides the 12 over the ranks
 // that reduce the parameter's gradient (Rajbhandari 2020, arXiv 1910.02054, stage 1; Megatron-LM's
 // distributed optimizer). Stage 2 also divides gradients, and stage 3 weights (ParameterState).
 // Dense gradients are reduced over data and context ranks, those of experts over the ranks that
@@ -10,9 +10,9 @@
 //
 // Buffers hold, beside the divided state, the whole parameters of the running layer and the next
 // one: weights gathered for a pass, gradients before they are reduced. The device's two largest
-// layers are counted, as FSDP2 and Megatron-FSDP gather one ahead; where F of one microbatch runs
-// beside BW of another, weights of four. Weights that are not freed after their forward are held
-// whole all the time.
+// layers are counted, as FSDP2 and Megatron-FSDP gather one ahead. Where F of one microbatch runs
+// beside BW of another, weights of four count. Weights that are not freed after their forward are
+// held whole all the time.
 //
 // Activations are models/layer_memory.h's, per microbatch and stage; the schedule decides how many
 // microbatches a device holds. Buffers are held beside them while a pass runs. O(layer kinds x
@@ -68,10 +68,10 @@ struct MemoryChange {
 };
 
 // The first single change after which `peak` is within `capacity`; empty when none is. Changes are
-// tried in the order of their cost in time: distributed optimizer, selective recompute, micro batch
-// 1 (the microbatches grow in number), full recompute, twice the tensor ranks (data-parallel ranks
-// halved where they are even), twice the pipeline devices (likewise), sharded weights and
-// gradients. `peak` is nothing where a setting is not possible.
+// tried in the order of their cost in time. First distributed optimizer, selective recompute, micro
+// batch 1 (the microbatches grow in number), full recompute. Then twice the tensor ranks
+// (data-parallel ranks halved where even), twice the pipeline devices (likewise), sharded weights
+// and gradients. `peak` is nothing where a setting is not possible.
 using PeakOf = std::function<std::optional<Bytes>(const MemorySetting&)>;
 std::optional<MemoryChange> nearest_change(const MemorySetting& now, Bytes capacity,
                                            const PeakOf& peak);

@@ -3,9 +3,9 @@
 // A layer's tensors leave while the layers behind it run, and come back while those before it run
 // backward. Megatron-Core asks for the first ones before the stage's backward begins
 // (megatron/core/pipeline_parallel/fine_grained_activation_offload.py). So a pass waits where its
-// copies take longer than itself. F lasts at least as long as its copies out, B (where B and W are
-// one pass, both) as its copies back, a block of both as the longer. All GPUs copy at a time, both
-// ways: each has its share of a switch's link each way. Pure functions.
+// copies take longer than itself. F lasts at least as long as its copies out, B as its copies back;
+// a pass of B and W counts as B. A block of both lasts as long as the longer. All GPUs copy at a
+// time, both ways: each has its share of a switch's link each way. Pure functions.
 #pragma once
 
 #include "models/hardware.h"

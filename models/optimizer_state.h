@@ -21,8 +21,8 @@ struct OptimizerState {
 
   [[nodiscard]] double bytes() const { return main_params + exp_avg + exp_avg_sq; }
   [[nodiscard]] double device_bytes() const { return (1 - host_fraction) * bytes(); }
-  // Beside the states the host keeps a gradient in fp32 for each of its parameters, all the time
-  // (Megatron-LM's HybridDeviceOptimizer: a pinned copy of as many numbers as the parameter).
+  // Beside the states the host always keeps a gradient in fp32 for each of its parameters. In
+  // Megatron-LM's HybridDeviceOptimizer it is a pinned copy of as many numbers as the parameter.
   [[nodiscard]] double host_bytes() const { return host_fraction * (bytes() + 4); }
 };
 

@@ -7,11 +7,11 @@
 //   dC | A | dM | D | wM | dD | M | C | dA | wA
 // A attention, norms, router, shared experts; D dispatch; M routed experts, or the MLP; C combine.
 // A, M, dM, dA and w compute, the others exchange. Layers of the longer pass that are left run
-// alone. A stream runs its parts in that order; each part waits for the one before it in its own
-// pass, but w, which wait only for their stream. Without delayed weight gradients they are part of
-// dM and dA. This is Megatron-LM's combined 1F1B (model_chunk_schedule_plan.py) and, with delayed
-// weight gradients, DeepSeek-V3's pair (arXiv 2412.19437, section 3.2.2, figure 4), whose period is
-// the same one, half a layer on.
+// alone. A stream runs its parts in that order. Each part waits for the one before it in its own
+// pass; w waits only for its stream. Without delayed weight gradients they are part of dM and dA.
+// This is Megatron-LM's combined 1F1B (model_chunk_schedule_plan.py). With delayed weight gradients
+// it is DeepSeek-V3's pair (arXiv 2412.19437, section 3.2.2, figure 4), whose period is the same,
+// half a layer on.
 //
 // While tokens are exchanged, what is computed runs at 1 - exchange_share of its rate: the kernels
 // that exchange hold multiprocessors.

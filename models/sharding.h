@@ -1,11 +1,11 @@
-// Seconds that sharded weights and gradients add to passes: all-gathers of weights and
-// reduce-scatters of gradients over the data ranks, a layer at a time, on a stream of their own.
+// Seconds that sharded weights and gradients add to passes. Weights are all-gathered and gradients
+// reduce-scattered over the data ranks, a layer at a time, on a stream of their own.
 //
-// Layers 1..n of a stage, with C the compute of a layer's pass, G the gather of its weights, S the
-// scatter of its gradients and x the share of the GPU that a collective takes from compute beside
-// it (Interconnect::exchange_share). While a layer is computed the next one's weights are gathered,
-// and in backward the gradients of the one before are scattered. The exposed part of a collective c
-// behind compute C is
+// For layers 1..n of a stage, C is the compute of a layer's pass, G the gather of its weights, S
+// the scatter of its gradients. x is the share of the GPU that a collective takes from compute
+// beside it (Interconnect::exchange_share). While a layer is computed the next one's weights are
+// gathered, and in backward the gradients of the one before are scattered. The exposed part of a
+// collective c behind compute C is
 //
 //     e(c, C) = max(x c, c - C)
 //
@@ -22,8 +22,8 @@
 //
 // A device's share of a vocabulary that all devices of the pipeline divide (vocabulary_share.h) is
 // divided over its data ranks too, a matrix a layer. Its passes run alone, so that their
-// collectives are wholly exposed. IF and S wait for their matrix, T for the output's again where it
-// makes the input's gradient (vocab-2 makes it in S), T and IB for the scatter of their gradient.
+// collectives are wholly exposed. IF and S wait for their matrix, T and IB for the scatter of their
+// gradient. T waits for its matrix again where it makes the input's gradient (vocab-2: S).
 //
 // Sources: FSDP2 gathers one layer ahead and reduces one behind (PyTorch, fully_shard; Zhao 2023,
 // "PyTorch FSDP", arXiv 2304.11277, section 3.3), Megatron-FSDP likewise, always overlapped

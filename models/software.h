@@ -24,8 +24,8 @@ inline constexpr std::array<const char*, 3> kLaunchModes{"eager", "compiled", "c
 struct Software {
   std::string name;
   LaunchMode launch = LaunchMode::kEager;
-  // Seconds of the host for every kernel and collective of layer_work.h that a pass launches,
-  // whatever it takes to launch one: a pass lasts no less.
+  // Seconds of the host for every kernel and collective of layer_work.h that a pass launches. A
+  // pass lasts no less than their sum.
   EnumArray<LaunchMode, Seconds> operation{};
   // Bytes that memory-bound kernels move, to those of kernels that are fused as layer_work.h has
   // it; compiled code fuses what lone operations do not.
@@ -37,14 +37,14 @@ struct Software {
   // Parameters of a bucket of gradients that is reduced by itself; 0: Megatron-Core's, 40 million
   // or a million a data rank.
   double bucket = 0;
-  // After the step each data rank's part of the parameters is broadcast by itself, which takes so
-  // long beside its bytes; 0: all parts are gathered at once.
+  // Seconds, beside its bytes, for the broadcast of each data rank's part of the parameters after
+  // the step. 0: all parts are gathered at once.
   Seconds broadcast = {};
   // R ends with the last tensor that B reads, before the matmul that ends an MLP.
   bool early_stop = false;
   AttentionKernel attention = AttentionKernel::kCudnn;
   // For a vocabulary that all devices divide: the share of its rate that a pass of layers keeps
-  // beside the collectives, which wait for the last device on multiprocessors of their own; and the
+  // beside the collectives. These wait for the last device on multiprocessors of their own. And the
   // seconds that IF and IB take for every token of the microbatch, on any device.
   double beside_vocabulary = 1;
   std::array<Seconds, 2> vocabulary_token{};

@@ -14,9 +14,9 @@
 namespace pipesim {
 
 // A microbatch's activations (or gradients) between two devices, every tensor, context and data
-// rank sending at once: a send and receive, and, where the framework scatters, the tensor ranks'
-// gather of the whole. The two need not be neighbours: a looped pipeline sends from the last device
-// to the first.
+// rank sending at once. It is a send and receive and, where the framework scatters, the tensor
+// ranks' gather of the whole. The two need not be neighbours: a looped pipeline sends from the last
+// device to the first.
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, int from, int to);
 // The part of message_seconds before and after the bytes are on their way.

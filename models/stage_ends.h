@@ -6,9 +6,9 @@
 
 namespace pipesim {
 
-// Decoder layers of every stage, where what stands before and behind them counts as `first` and
-// `last` layers (generate_llm_fqn_per_model_part of torchtitan): as equal as they can be, more on
-// the first stages. The first or the last is below 0 where it is too short. O(stages).
+// Decoder layers of every stage; the parts around them count as `first` and `last` layers. Nearly
+// equal, more on the first stages (torchtitan's generate_llm_fqn_per_model_part). The first or the
+// last is below 0 where it is too short. O(stages).
 std::vector<int> layers_less_ends(int layers, int stages, int first, int last);
 
 struct StageEnds {

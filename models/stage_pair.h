@@ -2,7 +2,7 @@
 // another stage: models/pair.h's streams with the parts of modelled layers.
 //
 // Layers of decoder and MTP modules are paired; embedding, encoder and output run before and after
-// them. The exchange of tokens of a pass is dispatch and combine, by their bytes; the element-wise
+// them. The exchange of tokens of a pass is dispatch and combine, by their bytes. The element-wise
 // tail of combine takes the GPU whichever stream it is on, and counts with attention. Without an
 // exchange the two passes take their sum.
 #pragma once

@@ -1,8 +1,8 @@
 // The step that closes an iteration on one GPU of a pipeline device: gradients over the data ranks,
 // the gradient norm, the optimizer step, and parameters back (docs/reference/model.md, "Seconds").
 //
-// Gradients are reduced when the device's passes have ended: by an all-reduce, or, where the
-// optimizer is sharded, a reduce-scatter, with an all-gather of 16-bit parameters after the step.
+// Gradients are reduced when the device's passes have ended, by an all-reduce. Where the optimizer
+// is sharded, it is a reduce-scatter, with an all-gather of 16-bit parameters after the step.
 // Overlapped (Overlap::gradient_reduce, parameter_gather), each runs behind one microbatch's
 // backward, or forward, on the device, except for one bucket. Megatron-LM's bucket is the larger of
 // 40 million parameters and a million for every data rank.
@@ -28,8 +28,8 @@
 
 namespace pipesim {
 
-// Each is booked once and under its name: whoever divides a step switches over all of them, so that
-// a new one does not compile until it has a place everywhere.
+// Each is booked once and under its name. Code that divides a step switches over all of them: a new
+// one does not compile until it has a place everywhere.
 enum class ClosingTerm : std::uint8_t {
   kReduce,     // of gradients; the tied embedding's between the ends included
   kNorm,       // one number over all ranks that hold a part of the model

@@ -1,9 +1,9 @@
 // A model's blocks as tools/trace_torch.py saw them run (docs/reference/traced.md).
 //
 // Every size is a product of a constant, the microbatch b and the sequence s. Tensor ranks divide
-// what stands between a matrix that they divide by its outputs and one that they divide by its
-// inputs; expert ranks exchange what goes into and comes out of two such matrices of experts. All
-// else is whole: under sequence parallelism its tokens are divided.
+// the values between a matrix divided by its outputs and one divided by its inputs. Expert ranks
+// exchange the inputs and the outputs of two such matrices of experts. All else is whole: under
+// sequence parallelism its tokens are divided.
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 // and temporaries.h for models that tools/trace_torch.py described.
 //
 // Tensor ranks exchange where a matrix divided by its outputs first reads whole values, and where
-// one divided by its inputs has made its result, as around Megatron-LM's attention and MLP
+// one divided by its inputs has made its result. Megatron-LM's attention and MLP do so
 // (models/layer_work.h). Expert ranks exchange rows in front of and behind experts, in F and B.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A device's share of a vocabulary that all devices of a pipeline divide (Vocabulary Parallelism,
-// arXiv 2411.05288, sections 3 to 5): what its passes compute, keep and exchange.
+// The work, memory and exchange of a device's share of a vocabulary that all devices of a pipeline
+// divide (Vocabulary Parallelism, arXiv 2411.05288, sections 3 to 5).
 //
 // The output's columns and the embedding's rows are divided evenly, over tensor ranks and devices.
 //   S    the logits of the share, their maximum, exponentials and sum

@@ -1,8 +1,8 @@
 // One GPU's work in one pass of one layer, in terms that a GPU model can time: matmuls by shape,
 // attention, bytes moved by memory-bound kernels, and collectives.
 //
-// Pure values in fixed room: building and timing one allocates nothing, so that a sweep may do so
-// for every point. models/transformer.h makes them, models/gpu.h and models/collective.h time them.
+// Pure values in fixed room: building and timing one allocates nothing. A sweep does so for every
+// point. models/transformer.h makes them, models/gpu.h and models/collective.h time them.
 #pragma once
 
 #include <boost/container/static_vector.hpp>
@@ -27,8 +27,8 @@ enum class CollectiveKind : std::uint8_t {
   kSendReceive
 };
 
-// `bytes` as nccl-tests counts the size: what a rank holds after an all-gather, before a
-// reduce-scatter, all-reduces, or sends to all ranks (itself included) in an all-to-all.
+// `bytes` is the size as nccl-tests counts it. A rank holds so many after an all-gather or before a
+// reduce-scatter, all-reduces them, or sends them to all ranks (itself included) in an all-to-all.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Group group = Group::kTensor;
@@ -45,7 +45,7 @@ struct Collective {
 
 struct Work {
   // At most 28, 3 and 28 of a layer: the backward of an MTP layer with unfused latent attention and
-  // experts, all recomputed; an encoder has 2 matmuls a projector, and each has an adapter.
+  // experts, all recomputed. An encoder has 2 matmuls a projector, and each has an adapter.
   boost::container::static_vector<Matmul, 64> matmuls;
   boost::container::static_vector<Attention, 6> attention;
   boost::container::static_vector<Collective, 40> collectives;

@@ -1,13 +1,13 @@
 // The best of several plans in V-shape within a limit on activation memory, for `best`.
 //
 // Plans in time: the paper's rounds for ZB-V (schedules/zb_v_rounds.h) and `GreedyPlanner`, which
-// is better wherever memory is plenty or very short; the best is justified
+// is better wherever memory is plenty or very short. The best is justified
 // (sim/planning/justify.h). Building blocks (schedules/vee_blocks.h), put into time once more. The
 // hand-made ZB-V, V-Half, V-Min and 1F1B-V count where they fit.
 //
 // Up to 600 passes of a kind (`ProblemSize`), planners also plan for every lower limit that changes
-// their plan, until bounds or the plans show that none can be better. So more memory costs no time.
-// Stages of unequal bytes have many such limits, which are rounded down to steps
+// their plan. They end when bounds or plans show that none can be better. So more memory costs no
+// time. Stages of unequal bytes have many such limits, which are rounded down to steps
 // (limit_to_plan_for).
 //
 // All plan for messages in steps and for longer ones, since a plan for longer messages may be the

@@ -36,7 +36,7 @@ Bytes limit_to_plan_for(const Problem& problem, Bytes limit);
 // the mean time of a device's forwards of a microbatch. A heuristic's order depends on small
 // differences; messages that round to the same steps give the same order.
 Problem with_messages_in_steps(Problem problem, int least = 0);
-// The same with a least of none, one and so on up to `most` steps, as far as they differ: a plan
+// The same with a least of none, one and so on up to `most` steps, as far as they differ. A plan
 // for longer messages may be the better one.
 std::vector<Problem> with_longer_messages(const Problem& problem, int most);
 // Four of small problems, else one.

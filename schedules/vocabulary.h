@@ -1,8 +1,8 @@
 // Orders with the passes of a sharded vocabulary, for the schedules that have them.
 //
 // Vocabulary Parallelism, arXiv 2411.05288, and its public code (sail-sg/VocabularyParallelism).
-// The public code fails where a pipeline is never full; here the order for a few more microbatches
-// is taken, and what belongs to those is left out.
+// The public code fails where a pipeline is never full. Here the order for a few more microbatches
+// is taken, and their passes are left out.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ Program vocabulary_1f1b(const Problem& problem);
 // Claims of 1F1B with these passes.
 std::vector<VocabularySupport> vocabulary_1f1b_claims();
 
-// The slots of microbatch 0 on a device, of its F of chunk 0 and 1 and its B of chunk 1 and 0, in a
-// V-shape whose block repeats every six slots.
+// The slots of microbatch 0 on a device, of its F of chunk 0 and 1 and its B of chunk 1 and 0. The
+// V-shape's block repeats every six slots.
 using VeeBlock = std::array<int, 4> (*)(int devices, int device);
 
 // Requires the V-shape and a sharded placement. O(passes + m log m).

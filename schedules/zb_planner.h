@@ -1,10 +1,10 @@
 // The heuristic of Zero Bubble's automatic schedule (Qi et al., arXiv 2401.10241, section 3.1)
-// within a limit on activation memory: for `zb` as published, for `best` with more choices.
+// within a limit on activation memory. `zb` has it as published, `best` with more choices.
 //
-// Warm-up: as many F as fit in memory and before the first B. Then one F and one B in turn, where a
-// W fills what its device would wait, or gives back the memory that an F needs. The hand-made
-// orders of the same kind (1F1B with B and W apart, ZB-H1, ZB-H2) are runs with other warm-ups, in
-// which a W waits until its device owes so many of them. O(p m) per run, whatever each stage costs.
+// Warm-up: as many F as fit in memory and before the first B. Then one F and one B in turn: a W
+// fills its device's wait, or gives back the memory that an F needs. The hand-made orders of the
+// same kind (1F1B with B and W apart, ZB-H1, ZB-H2) are runs with other warm-ups: a W waits until
+// its device owes a number of them. O(p m) per run, whatever stages cost.
 //
 // Every run that does not give up ends in a program that can be executed and keeps the limit:
 //   - no device ever runs more F than the one upstream, and each has run F i before B i is due;

@@ -6,10 +6,10 @@
 // as far as its neighbours let it. A W fills what its device would wait, or gives back the memory
 // that an F needs.
 //
-// Every run that does not give up ends in a program that can be executed and that keeps the limit,
-// which must be at least one microbatch's bytes on any device. The two conditions of
-// sim/planning/greedy.h (`fits`) hold back an F. With them there is always a pass that may run, and
-// a round runs a B or F wherever one may run. O(passes), no allocation in `run`.
+// A run that does not give up ends in an executable program that keeps the limit. The limit must be
+// at least one microbatch's bytes on any device. The two conditions of sim/planning/greedy.h
+// (`fits`) hold back an F. With them there is always a pass that may run, and a round runs a B or F
+// wherever one may run. O(passes), no allocation in `run`.
 #pragma once
 
 #include <array>
@@ -38,8 +38,8 @@ class RoundsPlanner {
   // Before a run. Requires at least what one microbatch keeps on any device. Plays what all runs
   // within the limit have in common.
   void set_limit(Bytes limit);
-  // The most that a run since then wanted and had room for: with any limit from there on up to the
-  // one set, all of them would have done the same.
+  // The most that a run since then wanted and had room for. With any limit from there on up to the
+  // one set, all runs would have been the same.
   [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
   // The time of the program as it is executed. Gives up, and returns infinity, once it cannot take

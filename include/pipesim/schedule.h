@@ -1,5 +1,5 @@
 // A schedule of one's own: a namespace-scope `const RegisteredSchedule` anywhere in the program
-// adds it before main, and scenarios, searches and sweeps know its name from then on.
+// adds it before main. Scenarios, searches and sweeps know its name from then on.
 //
 // It is planned by lists of passes (Program) or by a rule (list_schedule).
 #pragma once

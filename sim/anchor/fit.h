@@ -4,8 +4,8 @@
 // parameters over the data ranks (CostFactors). One run gives c alone, so that its step is met.
 // Several runs give the least squares of relative differences. f needs runs with different numbers
 // of microbatches, r with different data-parallel sizes. Either is fitted only where the runs tell
-// it apart: 1% of noise in each measured step may move it by at most kMostNoise of its reference. f
-// and the factors are never negative.
+// it apart. That is where 1% of noise in each measured step moves it by at most kMostNoise of its
+// reference. f and the factors are never negative.
 #pragma once
 
 #include <span>
@@ -34,8 +34,8 @@ struct AnchorFit {
   std::vector<std::string> unidentified;  // "reduction: all runs have 16 data-parallel ranks"
 };
 
-// Largest standard error with 1% of noise: of the compute factor, of the fixed part as a share of
-// the shortest measured step, and of the factor on the reduction.
+// Largest standard error with 1% of noise, of: the compute factor; the fixed part, as a share of
+// the shortest measured step; the factor on the reduction.
 inline constexpr double kMostNoise = 0.1;
 
 // Simulates each run about ten times for every quantity. Throws what prepare and simulate do, and

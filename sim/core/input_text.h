@@ -9,9 +9,9 @@
 namespace pipesim {
 
 // All of a regular file or a pipe, but for a byte-order mark of UTF-8. InputError at `asked` when
-// it cannot be read, is a directory or a device, or is larger than 256 MiB; the environment
-// variable PIPESIM_INPUT_MIB says another number of MiB. InfeasibleError where the system has no
-// means to read it. Safe in threads. O(size).
+// it cannot be read, is a directory or a device, or exceeds 256 MiB. The environment variable
+// PIPESIM_INPUT_MIB sets another number of MiB. InfeasibleError where the system has no means to
+// read it. Safe in threads. O(size).
 std::string read_input(const std::string& path, const Location& asked);
 
 // True if `path` leads to a file that this process has read so, by whatever name.

@@ -9,10 +9,10 @@
 
 namespace pipesim {
 
-// The candidate with the least Damerau-Levenshtein distance to `name` (ties: the first), or an
-// empty string when none is near enough to be a plausible slip (more than a third of the letters
-// differ, at least 2 are allowed). Letter case, '-' and '_' do not count. O(|name| x |candidate|)
-// each.
+// The first candidate that `name` begins (3 letters at least), else the one with the least
+// Damerau-Levenshtein distance (ties: the first). Empty when none is a plausible slip: more than a
+// third of the letters differ, at least 2 are allowed. Letter case, '-' and '_' do not count.
+// O(|name| x |candidate|) each.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 // The one candidate that is the name but for letter case, '-' and '_' ("zbv" of "zb-v"); an
@@ -22,15 +22,15 @@ std::string same_name(std::string_view name, std::span<const std::string> candid
 // The candidate that the name is, as same_name has it; the name where none is.
 std::string meant_name(std::string_view name, std::span<const std::string> candidates);
 
-// "; did you mean 'x'?" when there is a near name; else "; did you mean 'x', 'y', 'z'?" of the
-// first three in which the name is written, or that are written in it; else "; valid: a, b, c".
+// "; did you mean 'x'?" when there is a near name. Else "; did you mean 'x', 'y', 'z'?" of the
+// first three in which the name is written, or that are written in it. Else "; valid: a, b, c".
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
 // Bytes of the character at `at`, by the table of well-formed sequences of the Unicode standard
 // (table 3-7); 0 where there is none.
 size_t length_of_character(std::string_view text, size_t at);
-// True if a terminal would obey something in the text: a control character other than a tab or the
-// end of a line, of ASCII or of Unicode's C1.
+// True if a terminal would obey something in the text: a control character of ASCII or of Unicode's
+// C1, other than a tab or a line's end.
 bool has_control_character(std::string_view text);
 // The same with such characters, and bytes that are no UTF-8, written out: "\\x1b".
 std::string printable(std::string_view text);

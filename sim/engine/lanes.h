@@ -1,8 +1,8 @@
 // The contention-free engine without a timeline: sums of each device, under one cost or many.
 //
-// Costs are taken eight at a time. The lanes of a task are adjacent in memory, so that the graph is
-// read once for eight of them and a vector holds several: two, or four where the processor has
-// AVX2. Every lane is, to the last bit, the timeline of the engine `replay` for its costs.
+// Costs are taken eight at a time. The lanes of a task are adjacent in memory: the graph is read
+// once for eight of them. A vector holds two, or four where the processor has AVX2. Every lane is,
+// to the last bit, the timeline of the engine `replay` for its costs.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A job in execution, apart from SimGrid. Flat arrays hold, for each task, the number of tasks that
-// it still waits for and the tasks that wait for it; a heap holds the tasks that begin next.
+// it still waits for and the tasks that wait for it. A heap holds the tasks that begin next.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The block of shared memory through which the engine and the module that loads SimGrid talk.
 //
-// The caller writes a job (sizes, settings, the graph as flat arrays) into a mapping; the processes
-// that serve it read it in place and write start and end of every task behind it. Only plain values
+// The caller writes a job (sizes, settings, the graph as flat arrays) into a mapping. Serving
+// processes read it in place and write start and end of every task behind it. Only plain values
 // cross, so neither side sees a type of the other: the module needs no part of pipesim, the caller
 // none of SimGrid. Seconds, bytes and watts throughout; hosts, links and routes are numbered from
 // 0.
@@ -13,7 +13,7 @@
 
 namespace pipesim {
 
-// Clock readings nearer than this, relative to the clock, are one instant: sums of the same
+// Clock readings nearer than this, relative to the clock, are one instant. Sums of the same
 // durations in another order differ by less, durations that differ on purpose by more.
 inline constexpr double kInstant = 1e-12;
 

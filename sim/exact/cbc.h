@@ -26,8 +26,8 @@ std::optional<std::string> cbc_version(const std::filesystem::path& folder);
 
 // The objective must be a whole number in every best solution, or a difference of less than 1 not
 // matter. Writes its files into the folder. Not found: CBC ended without an order or an answer, as
-// it does where its time is up early, or did not end and was killed soon after it should have.
-// InfeasibleError when CBC is not there, its files cannot be written, or somebody ends it.
+// it does where its time is up early. Or it did not end in time and was killed. InfeasibleError
+// when CBC is not there, its files cannot be written, or somebody ends it.
 Solution run_cbc(const Milp& milp, const std::map<int, double>& start, int seconds,
                  const std::filesystem::path& folder);
 

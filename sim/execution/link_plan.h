@@ -38,7 +38,7 @@ struct DevicePasses {
   std::span<const double> ends;
 };
 
-// Which candidates a plan may take, and how long a copy may wait for its link, as a share of its
+// The candidates of a plan, and the longest wait of a copy for its link. The wait is a share of its
 // activation's time on the host with a link of its own.
 struct LinkRule {
   int chunks = 0;                                         // of every device, by rank
@@ -51,8 +51,8 @@ struct LinkRule {
 };
 
 // The rules to plan by, the most successful first: all of `chunks` chunks, in turns and without,
-// fewer, and every second microbatch; each with and without a bound on waiting. `devices` share a
-// link; one by itself takes no turns.
+// fewer, and every second microbatch. Each comes with and without a bound on waiting. `devices`
+// share a link; one by itself takes no turns.
 std::vector<LinkRule> link_rules(int chunks, int devices);
 
 // The most bytes that devices of a link keep: the device that keeps most, and all together.

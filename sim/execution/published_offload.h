@@ -2,8 +2,8 @@
 // 4; sail-sg/zero-bubble-pipeline-parallelism, offloading.py, held to it by
 // tests/golden/offload_test).
 //
-// Devices 2k and 2k+1 share a PCIe switch and take turns: time is cut into slots as long as a copy,
-// in which one of the two copies out and the other copies in. A copy out takes the first slot of
+// Devices 2k and 2k+1 share a PCIe switch and take turns. Time is cut into slots as long as a copy;
+// in each, one of the two copies out and the other copies in. A copy out takes the first slot of
 // its device after its F. A copy in takes the last one that ends one B before its own. An
 // activation that lives no longer than six slots stays. Before the first copy in, copies out of the
 // pair follow each other without slots, each with the link to itself. Forwards between the first F

@@ -3,10 +3,10 @@
 //
 // No copy lengthens the iteration as planned. An activation goes out as soon as its F has ended and
 // its link is free, and comes back as late as it can. It stays on the device when the link could
-// not bring it back in time. Where a link cannot carry all, those with the longest lifespans go: of
-// all that may, of fewer chunks or of every second microbatch, whichever keeps least (link_plan.h).
-// Forwards before the first backward of a device start as late as their microbatches allow, so that
-// copies out can make room for them.
+// not bring it back in time. Where a link cannot carry all, those with the longest lifespans go.
+// They are of all that may, of fewer chunks or of every second microbatch, whichever keeps least
+// (link_plan.h). Forwards before the first backward of a device start as late as their microbatches
+// allow, so that copies out can make room for them.
 #pragma once
 
 #include <vector>

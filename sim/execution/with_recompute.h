@@ -10,8 +10,8 @@ namespace pipesim {
 
 // The program in which the first `chunks` chunks of every device (all, if there are fewer)
 // recompute: R of a unit immediately before its B or BW, or before the overlapped block that holds
-// it, so that it runs while the device waits for the gradient. A virtual stage that recomputes
-// already stays as it is; nothing else is moved. O(passes).
+// it. It runs while the device waits for the gradient. A virtual stage that recomputes already
+// stays as it is; nothing else is moved. O(passes).
 Program with_recompute(const Program& program, int chunks);
 
 }  // namespace pipesim

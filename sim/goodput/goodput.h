@@ -53,9 +53,9 @@ struct Goodput {
   std::optional<GoodputEnergy> energy = {};  // where the GPU's power is known
 };
 
-// Requires a result with a throughput in tokens. Throws InfeasibleError for a model whose state has
-// no known size where `reliability` gives none, for a run that failures never let end, and before
-// work of more than `max_steps`.
+// Requires a result with a throughput in tokens. InfeasibleError where neither the model nor
+// `reliability` gives the state's size, for a run that failures never let end, and before work of
+// more than `max_steps`.
 Goodput goodput_of(const Case& made, const Result& result, const Reliability& reliability,
                    const GoodputQuestion& question);
 

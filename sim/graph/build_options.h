@@ -44,9 +44,9 @@ struct BuildOptions {
   // Transfers hold the compute stream, in the calls of this framework (comm_batches.h). Empty: they
   // overlap it.
   std::optional<CallGroups> blocking = {};
-  // Copies share host links by contention, not by the order of their plan: each device copies one
-  // after the other in each direction, and takes this share of the problem's seconds while its
-  // link is silent otherwise. Empty: links carry one copy at a time in each direction, as planned.
+  // Copies share host links by contention, not by the order of their plan. Each device copies one
+  // after the other in each direction. Alone on its link, a copy takes this share of the problem's
+  // seconds. Empty: links carry one copy at a time in each direction, as planned.
   std::optional<double> contending_copies = {};
 };
 

@@ -77,8 +77,8 @@ class ClassTable {
   std::uint32_t barrier(Barrier barrier, std::uint32_t unit);
   std::uint32_t copy(const Copy& copy, bool out);
 
-  // Each call adds a class of its own: for one device its optimizer step and its work on gradients;
-  // for all devices the join of an iteration and the reduction.
+  // Each call adds a class of its own. One device has its optimizer step and its work on gradients,
+  // all devices the join of an iteration and the reduction.
   std::uint32_t optimizer(int device) { return add({.of = Of::kOptimizer, .device = device}); }
   std::uint32_t gradients(int device) { return add({.of = Of::kGradients, .device = device}); }
   std::uint32_t join() { return add({.of = Of::kJoin}); }

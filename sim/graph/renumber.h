@@ -26,7 +26,7 @@ struct GraphStructure {
 GraphStructure structure_of(const BuildOptions& options);
 
 // The graph as build_task_graph makes it of its programs and ranks with this problem and these
-// options, whose structure must be that of the options it was built with. LogicError for a graph
+// options. Their structure must be that of the options it was built with. LogicError for a graph
 // that was not built by build_task_graph, or of units that cost unequally. O(classes).
 void renumber(TaskGraph& graph, const Problem& problem, const BuildOptions& options);
 

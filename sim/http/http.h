@@ -1,7 +1,7 @@
 // A small HTTP server on the loopback address 127.0.0.1, for the pages of `pipesim serve`.
 //
-// cpp-httplib, with the libraries of TLS and compression that it brings, is a module that is loaded
-// here: no other command waits for it, and everything builds without it.
+// cpp-httplib, with its libraries of TLS and compression, is a module that is loaded here. No other
+// command waits for it, and everything builds without it.
 #pragma once
 
 #include <functional>

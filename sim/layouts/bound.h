@@ -5,9 +5,9 @@
 // Where iterations overlap (optimizer.sync: post_validation) only a device's own work counts.
 //
 // Memory: a device's bytes beside activations, and those of one microbatch when its backward
-// begins, or of as many as the schedule claims to hold; only W's part where B and W are apart. Both
-// hold for the results of `simulate`, up to rounding, with any engine without jitter: nothing makes
-// a message or a pass shorter than planned.
+// begins, or of as many as the schedule claims to hold. Where B and W are apart, only W's part.
+// Both hold for the results of `simulate`, up to rounding, with any engine without jitter: nothing
+// makes a message or a pass shorter than planned.
 #pragma once
 
 #include "sim/case/case.h"
@@ -17,8 +17,8 @@ namespace pipesim {
 // Less than any bound is, by its rounding.
 inline constexpr double kBelow = 1 - 1e-9;
 
-// The seconds of all passes, shared evenly by the devices, or of the layers of a kind where whole
-// ones give a device more: cheaper and lower than the next. O(layers).
+// The seconds of all passes, shared evenly by the devices; of the layers of a kind where whole ones
+// give a device more. It is cheaper and lower than the next. O(layers).
 Seconds work_bound(const Outline& outline);
 
 struct RunBound {

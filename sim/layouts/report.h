@@ -47,9 +47,9 @@ std::string sizes_of(const PlanPoint& point);
 // How many divisions of the GPUs the global batch leaves out; nothing where it leaves out none.
 std::string divisions_text(const ClusterPlan& plan);
 
-// Which of the first places the measured runs near the plan tell apart, and why the first stands
-// before the second: "ramps +2.1%, kernels -0.4%", as shares of the first's time. Lines, or nothing
-// where fewer than two layouts are named.
+// The first places that measured runs near the plan tell apart, and why the first is before the
+// second. "ramps +2.1%, kernels -0.4%" are shares of the first's time. Lines, or nothing where
+// fewer than two layouts are named.
 std::string places_text(const ClusterPlan& plan);
 
 // How much faster the first is than the baseline, and why. A line, or nothing without a baseline.

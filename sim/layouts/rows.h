@@ -8,8 +8,8 @@
 namespace pipesim {
 
 // Searches the plan's question and those of other frameworks, and puts what each finds into one
-// list. In a search for ideas (PlanOptions::ideas) the others give their fastest, and at most
-// `options.best` rows are named where it is not 0; otherwise the `options.best` fastest of all.
+// list. In a search for ideas (PlanOptions::ideas) the others give their fastest; unless
+// `options.best` is 0 it is the most rows named. Otherwise the `options.best` fastest of all.
 void search_rows(ClusterPlan& plan, const PlanOptions& options);
 
 // Rows that run come before one that no framework runs, those that were run with contention by that

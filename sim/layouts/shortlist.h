@@ -25,9 +25,9 @@ inline constexpr double kNearlyAsFast = 1.03;
 // above simulated ones (software.yaml, memory): twice that stays free.
 inline constexpr double kRoomyShare = 0.8;
 
-// How many mechanisms a layout has: tensor, context, expert and pipeline ranks, chunks, uneven
-// stages, recomputation, offload, a shared vocabulary, sharded gradients or weights, a schedule
-// beside 1F1B and its interleaving. Below kMostMechanisms.
+// The number of a layout's mechanisms: tensor, context, expert and pipeline ranks, chunks, uneven
+// stages, recomputation, offload. Also a shared vocabulary, sharded gradients or weights, a
+// schedule beside 1F1B and its interleaving. Below kMostMechanisms.
 int mechanisms_of(const PlanPoint& point);
 inline constexpr int kMostMechanisms = 16;
 

@@ -1,5 +1,5 @@
-// The layouts that `pipesim plan` looks at: how one number of GPUs can run a model, as points that
-// are scenarios once they are asked for (docs/reference/plan.md has the rules).
+// The layouts that `pipesim plan` looks at: the ways for a number of GPUs to run a model. Points
+// become scenarios once they are asked for (docs/reference/plan.md has the rules).
 //
 // A question starts from a scenario with everything else: the model, the cluster, the framework's
 // overlaps, the state held. Points keep the question's GPUs, global batch and sequence length, and
@@ -20,8 +20,8 @@
 
 namespace pipesim {
 
-// How layers stand on stages: evenly, evenly with embedding and loss counted as a layer each, or
-// with the least slowest stage (models/layout.h), whatever that does to memory.
+// Layers on stages: evenly, evenly with embedding and loss counted as a layer each, or with the
+// least slowest stage (models/layout.h). The last ignores memory.
 enum class PlanSplit : std::uint8_t { kEven, kEvenWithEnds, kBalanced };
 
 // All of one copy of the model that say nothing of being left out (Schedule::left_out_of_plan), by
@@ -137,7 +137,7 @@ PlanSpace plan_space(const PlanQuestion& question);
 // divide a copy (data_parallel_shard_degree): the greatest common divisor with the data ranks.
 ParameterState state_of(const PlanQuestion& question, const PlanPoint& point);
 
-// True if full recomputation of the point may take fewer layers than all: beside a schedule that
+// True if full recomputation of the point may take fewer layers than all. Beside a schedule that
 // plans for a memory limit, or copies, fewer is not less time.
 bool takes_fewest_layers(const PlanQuestion& question, const PlanPoint& point);
 

@@ -35,9 +35,9 @@ Report analyze(const TaskGraph& graph, const Timeline& timeline,
 // needs to settle they have not. Always true with one iteration.
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative);
 
-// The same numbers but idle causes and when and where memory peaks, without a timeline: of so many
-// tasks of one iteration, its times and its peaks of activations by device. Where there are copies
-// to the host memory depends on when passes run: the peaks must say. O(devices).
+// The same numbers without a timeline, from the times of one iteration's tasks and its peaks of
+// activations by device. Idle causes and the place of peaks are missing. Where there are copies to
+// the host memory depends on when passes run: the peaks must say. O(devices).
 Report numbers_of(size_t tasks, std::span<const DeviceTimes> times, std::span<const Bytes> peaks);
 
 // By device, the most that activations take of its memory where tasks of a class acquire and

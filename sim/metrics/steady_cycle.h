@@ -9,10 +9,10 @@
 namespace pipesim {
 
 // The fewest iterations after which, from the middle one on, every pass starts as much later as
-// every other, to `relative`. Passes of at least as many microbatches as devices are compared: no
-// later one depends on those before them, so that what holds for these holds from there on. Nothing
-// where the run is too short to show it. Requires a graph that streams. O(tasks), times the cycle
-// at worst.
+// every other, to `relative`. Passes of at least as many microbatches as devices are compared. No
+// later one depends on those before them: a result for these holds from there on. Nothing where
+// the run is too short to show it. Requires a graph that streams. O(tasks), times the cycle at
+// worst.
 std::optional<int> steady_cycle(const TaskGraph& graph, const Timeline& timeline, double relative);
 
 // The fewest iterations in whose second half a cycle of one can be seen.

@@ -1,8 +1,8 @@
 // Copies of activations between a device and its host's memory, beside the passes of a program.
 //
 // A device copies over a host link, which the devices of one switch share. A link carries one copy
-// at a time in each direction, in the order that stands here (PipeOffload, arXiv 2503.01328,
-// section 4: devices of a pair never copy in the same direction at once).
+// at a time in each direction, in this order. Devices of a pair never copy in the same direction at
+// once (PipeOffload, arXiv 2503.01328, section 4).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Copies to the host and back, in two forms: cells between the passes of a device, as in the rows
-// of a CSV (sim/interop/torch/csv_reader.h), and the plan beside a program's passes
+// Copies to the host and back, in two forms. Cells stand between the passes of a device, as in the
+// rows of a CSV (sim/interop/torch/csv_reader.h); the plan stands beside a program's passes
 // (sim/pipeline/copies.h).
 //
 // In a row,

@@ -25,8 +25,8 @@ class Placement {
   // stages run down the devices and back up. Two chunks are `vee`.
   static Placement wave(int devices, int chunks);
   // Two copies of the model in opposite directions: virtual stages 0..p-1 on devices 0..p-1 carry
-  // the first half of the microbatches, p..2p-1 on devices p-1..0 the second; no edge from p-1 to
-  // p.
+  // the first half of the microbatches, p..2p-1 on devices p-1..0 the second. There is no edge from
+  // p-1 to p.
   static Placement bidirectional(int devices);
   // Stage s on `device_of[s]`; every device up to the last that is named holds at least one (throws
   // LogicError otherwise). The chunks of a device are numbered in stage order. The stages of

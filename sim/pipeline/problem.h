@@ -46,8 +46,8 @@ struct UnitKind {
   std::vector<StageCost> stages;  // by virtual stage
 };
 
-// Which time of an order counts: the longest span of a device (Evaluation::cost), which is the
-// iteration where iterations overlap, or the makespan, which is it where they do not.
+// The time of an order that counts: the iteration. Where iterations overlap it is the longest span
+// of a device (Evaluation::cost), else the makespan.
 enum class Objective { kCost, kMakespan };
 
 using OptionValue = std::variant<bool, long, double, std::string>;

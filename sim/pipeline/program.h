@@ -21,8 +21,8 @@
 
 namespace pipesim {
 
-// Which messages wait on the edge from the last device back to the first (the next chunk of a
-// looped placement). kFirstOfGroup waits only for microbatches that are multiples of p. The
+// The messages that wait on the edge from the last device back to the first, the next chunk of a
+// looped placement. kFirstOfGroup waits only for microbatches that are multiples of p. The
 // evaluator behind Zero Bubble Table 5 treats its 1F1B-I column so; no real runtime can.
 enum class WrapAround { kEvery, kFirstOfGroup };
 

@@ -19,8 +19,8 @@ void for_all_stages(Problem& problem, const auto& change) {
   }
 }
 
-// The problem whose units all cost, field by field, what the cheapest of them costs on that stage:
-// what bounds it bounds the problem, in whatever order units run. O(kinds x stages).
+// The problem whose units all have, field by field, the cost of the cheapest of them on that stage.
+// A bound of it bounds the problem, in whatever order units run. O(kinds x stages).
 Problem of_cheapest_units(Problem problem);
 
 // Gives every unit its kind. `Problem::stages` becomes what is planned with: the mean seconds over

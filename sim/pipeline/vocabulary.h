@@ -1,8 +1,8 @@
 // Where the vocabulary layers stand, input embedding and output layer, and what the passes of a
 // share of them cost.
 //
-// Sharded over all devices (Vocabulary Parallelism, arXiv 2411.05288) they are passes of their own:
-// every device runs IF, S, T and IB once for every microbatch, and collectives join them
+// Sharded over all devices (Vocabulary Parallelism, arXiv 2411.05288) they are passes of their own.
+// Every device runs IF, S, T and IB once for every microbatch, and collectives join them
 // (docs/reference/model.md). Otherwise they are part of the stages that hold them.
 #pragma once
 

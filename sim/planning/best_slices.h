@@ -24,8 +24,8 @@ Seconds latency(const std::vector<SliceTime>& slices, int microbatches);
 
 // Lengths in units, from the first tokens on, together `units`: at most `most` plans, the one of
 // least latency first. `time` is of a slice of `length` units behind `begin` others. Each is the
-// plan of least work whose slices take no longer to pass than a bound, and every time that a slice
-// may take to pass is a bound once. Ties: the shortest last slices, and the lower bound first.
+// plan of least work whose slices take no longer to pass than a bound. Every time that a slice may
+// take to pass is a bound once. Ties: the shortest last slices, and the lower bound first.
 // O(units^2) calls, O(units^4) steps. Requires 1 <= units <= kMostSliceUnits and most > 0.
 std::vector<std::vector<long>> best_slices(
     int units, int microbatches, size_t most,

@@ -13,7 +13,7 @@ struct BlockFigures {
     long busy = 0;      // slots of a microbatch's passes
     long lifespan = 0;  // slots from F to the end of W or BW, over all of its chunks
     // Most chunks in flight once the block repeats: `lifespan` over the period, plus an excess that
-    // depends on when they begin; at most all that the device ever has.
+    // depends on when they begin. At most all of the device's.
     int in_flight = 0;
   };
   long period = 0;  // slots from one microbatch to the next

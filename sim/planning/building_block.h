@@ -34,7 +34,7 @@ VeeSlots v_half_slots(int devices, int device);
 VeeSlots v_min_slots(int devices, int device);
 
 // Every block whose step changes at one of `turns` devices, evenly spread, or at any where there
-// are no more; those included that collide on some device, in a fixed order. O(min(p, turns)).
+// are no more. Blocks that collide are included; the order is fixed. O(min(p, turns)).
 std::vector<Block> building_blocks(int devices, int turns);
 
 // Builds the schedules of one p and m; keeps its memory from one block to the next.

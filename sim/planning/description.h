@@ -106,8 +106,8 @@ std::optional<std::vector<ScheduleOptions>> every_choice(const Description& desc
                                                          const ScheduleOptions& given, size_t most);
 
 // The slots of all passes of a description with a block. InputError in the description where they
-// make no schedule: passes that are missing or double, that share a slot or begin before what they
-// wait for, formulas without a value.
+// make no schedule: passes that are missing, double, in one slot or before their inputs, and
+// formulas without a value.
 Slotted instantiate(const Description& description, const Problem& problem);
 
 // A schedule of the description; its parameters with a range are options. Its `plan` and `place`

@@ -38,8 +38,8 @@ struct DeviceBoundParts {
 // A makespan also counts the way of the first F to the device.
 DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective);
 
-// The same of programs with overlapped blocks: each F may save what a block with it saves at most,
-// but for those before the first B, which run alone. Units cost alike.
+// The same of programs with overlapped blocks: each F saves the most of any block with it. F before
+// the first B run alone and save nothing. Units cost alike.
 DeviceBoundParts parts_of_paired_bound(const Problem& problem, Bytes limit, Objective objective);
 
 // By the problem's objective, or by another.

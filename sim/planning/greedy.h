@@ -13,9 +13,9 @@
 // Let i be the least microbatch that is not through. Its next pass has its input, or the message is
 // on its way. A B needs no memory. An F0 of i finds a device that holds nothing once the owed W
 // have run. An F1 of i finds (f0 - i) a0; when the last of these F0 ran, f1 was at most i, so that
-// (b) says that it fits. The further rules hold back an F0 only where another F1 is due on the
-// device (memory kept for chunk 1) or a message is on its way to it (patience). So there is always
-// a pass that may run, and a device that may run one does.
+// (b) says that it fits. The further rules hold back an F0 only in two cases: another F1 is due on
+// the device (memory kept for chunk 1), or a message is on its way to it (patience). So there is
+// always a pass that may run, and a device that may run one does.
 #pragma once
 
 #include <array>
@@ -56,8 +56,8 @@ class GreedyPlanner {
 
   // Before a run. Requires at least what one microbatch keeps on any device.
   void set_limit(Bytes limit) { room_.set_limit(limit); }
-  // The most that a run since then wanted and had room for: with any limit from there on up to the
-  // one set, all of them would have done the same.
+  // The most that a run since then wanted and had room for. With any limit from there on up to the
+  // one set, all runs would have been the same.
   [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
   // Leaves the program in `lists`. Gives up, and returns infinity, once it cannot take less than

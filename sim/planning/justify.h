@@ -34,8 +34,8 @@ class Justifier {
 
   // Before a run.
   void set_limit(Bytes limit) { room_.set_limit(limit); }
-  // The most that a run since then wanted and had room for: with any limit from there on up to the
-  // one set, all of them would have done the same.
+  // The most that a run since then wanted and had room for. With any limit from there on up to the
+  // one set, all runs would have been the same.
   [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
   // The time of the justified lists: at most that of `lists`. Requires executable lists of F, B and

@@ -1,7 +1,7 @@
 // The limits on activation memory below a given one at which schedules with a limit plan as well.
 //
 // Heuristics that may hold more do not always take less time. A schedule that keeps the best of its
-// plans at its limit and at every rung below it is, from one rung to a higher one, never slower.
+// plans at its limit and every rung below is never slower at a higher rung.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace pipesim {
 
-// For planners that take long: a plan this near to what none within the limit can be below is good
-// enough to try neither lower limits nor other orders. It is then all by which a rung below can be
+// For planners that take long: a plan this near to the lower bound within the limit is good enough
+// to try neither lower limits nor other orders. It is then all by which a rung below can be
 // better.
 inline constexpr double kNearEnough = 1.02;
 

@@ -1,8 +1,8 @@
 // Overlapped blocks in any order: neighbours of a device joined greedily.
 //
-// An F beside a BW, B or W of another microbatch, or beside a B and its W, becomes one block where
-// the order then takes no longer and keeps the limit. Combined 1F1B does this to plain 1F1B; here
-// it applies to any order.
+// An F beside a BW, B or W of another microbatch, or beside a B and its W, becomes one block. The
+// order must then take no longer and keep the limit. Combined 1F1B does this to plain 1F1B; here it
+// applies to any order.
 #pragma once
 
 #include "sim/core/units.h"

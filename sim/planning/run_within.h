@@ -1,5 +1,5 @@
-// Puts the passes of an order into a device's time again: F and B as the order has them, each W
-// where the device would wait or where it has to give its memory back, within a memory limit.
+// Puts the passes of an order into a device's time again: F and B in the given order within a
+// memory limit. Each W runs where the device would wait, or where it has to give its memory back.
 //
 // The order is a list per device of F, B and W in any executable order (W are ignored: every B owes
 // one, the oldest is run first). Stages may differ in seconds and bytes. One direction, no splits.

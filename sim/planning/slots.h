@@ -4,8 +4,8 @@
 //
 // W may be left without slots; they then run wherever a slot is free, that of the latest stage
 // first. Ramps may be tightened: each pass, in the order of slots, moves to the earliest free slots
-// after its inputs, an F only as far as no device exceeds the highest peak of before. With W in
-// free slots that is done twice:
+// after its inputs. An F moves only as far as no device exceeds the highest peak of before. With W
+// in free slots that is done twice:
 //   1. With the W in place, in the parts that are to be tightened. Then all passes are packed
 //      (every pass as early as its device's order allows), and the W are taken out again.
 //   2. In the cool-down; memory counts the W that would fill the free slots.

@@ -29,8 +29,8 @@ Advice advise(const Case& made, const Result& result, const Engine* engine = nul
 std::optional<MemoryChange> change_that_fits(const Outline& outline);
 
 // The offload that fits a full host. For so many chunks and for fewer, the most microbatches are
-// sought by halving; among the plans tried, the one whose devices keep least, ties to the first.
-// Empty where none keeps less than without offload. Requires a result that offloads.
+// sought by halving. The plan whose devices keep least is taken; ties: the first. Empty where none
+// keeps less than without offload. Requires a result that offloads.
 std::optional<HostPlan> offload_that_fits(const Case& made, const Result& result,
                                           const Engine* engine = nullptr);
 

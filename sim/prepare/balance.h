@@ -1,16 +1,16 @@
-// Resolves `balance: auto`: the split of layers over the stages of a schedule with the least
-// maximal stage time among those that fit a GPU's memory, and from there one with a shorter
-// iteration (faster_split.h).
+// Resolves `balance: auto`. Among splits of layers over stages that fit a GPU's memory it finds the
+// one with the least maximal stage time, and from there one with a shorter iteration
+// (faster_split.h).
 //
 // A stage takes its layers' seconds of F, B and W, and of R where every chunk recomputes
-// (layer_weights); the embedding, MTP modules and the output are layers of their own seconds. The
+// (layer_weights). The embedding, MTP modules and the output are layers of their own seconds. The
 // schedule's program decides what a device keeps (memory_room.h). Where the program's order does
 // not depend on the split, the split is the best of all that fit (models/balance.h).
 //
 // A schedule that orders by seconds or bytes, or copies to the host, is planned again with the
-// split found, at most two dozen times, and a better split may be missed. If none found so fits,
-// the search restarts from the split with the least slowest stage. The returned split was planned
-// and fits.
+// split found, at most two dozen times. It may miss a better split. If none found so fits, the
+// search restarts from the split with the least slowest stage. The returned split was planned and
+// fits.
 #pragma once
 
 #include <optional>

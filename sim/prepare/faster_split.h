@@ -18,8 +18,8 @@ bool has_fixed_order(const Case& made);
 //
 // Critical paths choose the splits that are worth a simulation (critical_paths.h): at most 128,
 // fewer where programs are long. Where the order of passes follows the split, at most 64 are
-// planned for (256 of short programs), and others are simulated with the order of a good one.
-// Requires asks_for_balance. O(splits x (passes + 30,000)).
+// planned for (256 of short programs). Others are simulated with the order of a good one. Requires
+// asks_for_balance. O(splits x (passes + 30,000)).
 std::optional<Layout> faster_split(const Outline& outline, const Layout& found);
 
 }  // namespace pipesim

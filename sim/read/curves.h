@@ -1,5 +1,5 @@
-// Groups of numbers that share a source, and the curves of a GPU's kernels and collectives that
-// such groups hold: in the catalogue, and in a calibration file.
+// Groups of numbers that share a source, and their curves of a GPU's kernels and collectives. The
+// catalogue and calibration files have such groups.
 #pragma once
 
 #include <functional>

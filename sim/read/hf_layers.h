@@ -23,8 +23,8 @@ struct LayerLetters {
 };
 
 // A letter a layer, by one of the forms at the head of models/catalog/architectures.yaml, or by the
-// first of a list of them that the file has; empty when it has none. InputError at an entry without
-// a letter, and where a list does not cover every layer.
+// first form of a list that the file has. Empty when it has none. InputError at an entry without a
+// letter, and where a list does not cover every layer.
 LayerLetters letters_of(const YamlValue& form, const HfFacts& facts);
 
 // The shortest letters that, repeated, are these.

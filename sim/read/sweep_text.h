@@ -1,4 +1,4 @@
-// The text of a sweep's file: the place of its section `sweep`, and, for a reader of results, the
+// The text of a sweep's file: the place of its section `sweep`. A reader of results gets the
 // scenario as the person wrote it, which every point changes.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace pipesim {
 
 std::vector<std::string> lines_of(const std::string& text);
 
-// The lines of the section `sweep`: its key, at the start of a line of its own, and all lines up to
-// the next key in the first column and the comments before that.
+// The lines of the section `sweep`. Its key is at the start of a line of its own; the section ends
+// before the next key in the first column and its comments.
 std::vector<bool> lines_of_sweep(const std::vector<std::string>& lines);
 
 struct SweepText {

@@ -12,8 +12,8 @@
 namespace pipesim::runtime {
 
 // The case's model, as its passes compute it. InfeasibleError, with the reason, for a case that
-// they cannot compute: models other than those of stage_math.h, layers divided over ranks or
-// recomputed, dropout, divided vocabularies and sequences, copies to the host.
+// they cannot compute. These are models other than those of stage_math.h, layers divided over ranks
+// or recomputed, dropout, divided vocabularies and sequences, copies to the host.
 SmallModel small_model_of(const Case& made, const Program& program);
 
 // `made` has to outlive it. Ready at once: everything has been computed once, unseen.

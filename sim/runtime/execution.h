@@ -39,8 +39,8 @@ struct Execution {
   // True if every device computed the results of one process without a pipeline.
   bool same_results = false;
 
-  // For computed passes: the largest error of gradients against those of one process, relative to
-  // the largest; and per device the most bytes of activations (as bf16), counted and simulated.
+  // For computed passes: the largest error of gradients against one process, relative to the
+  // largest. By device the most bytes of activations (as bf16), counted and simulated.
   std::optional<double> gradient_error = {};
   std::vector<double> peak_bytes = {};
   std::vector<double> simulated_peak_bytes = {};

@@ -18,7 +18,7 @@ void gelu_backward(std::span<const float> x, std::span<const float> dy, std::spa
 // y = a + b, which may be y.
 void add(std::span<const float> a, std::span<const float> b, std::span<float> y);
 
-// Causal attention of `batch` sequences of `length`: `qkv` has rows of queries, keys and values,
+// Causal attention of `batch` sequences of `length`. `qkv` has rows of queries, keys and values,
 // each of heads x size; `lse` the logarithm of every row's sum of exponentials. The backward makes
 // the scores again from it (Dao 2023, arXiv 2307.08691).
 struct AttentionSize {

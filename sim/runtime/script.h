@@ -1,10 +1,10 @@
 // One device's part of a program: lanes of items, and the notes by which devices learn of each
 // other.
 //
-// Like a training runtime, a script knows its device's own list of passes, the inputs of every pass
-// (sim/pipeline/dependencies.h), its framework's calls (sim/execution/comm_batches.h) and the
-// copies over its host link. It knows no order between devices. Processes find that order when they
-// execute their scripts, or they deadlock.
+// Like a training runtime, a script knows its device's own list of passes and the inputs of every
+// pass (sim/pipeline/dependencies.h). It also knows its framework's calls
+// (sim/execution/comm_batches.h) and the copies over its host link. It knows no order between
+// devices. Processes find that order when they execute their scripts, or they deadlock.
 #pragma once
 
 #include <array>

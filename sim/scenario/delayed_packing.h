@@ -1,6 +1,6 @@
 // Packing of a stream of batches in which long documents wait (WLB-LLM, Wang et al. 2025, arXiv
-// 2503.17924, section 4): a batch has long documents for some of its microbatches only, and the
-// others wait for these.
+// 2503.17924, section 4): a batch has long documents for some of its microbatches only. The others
+// wait for these.
 #pragma once
 
 #include <deque>

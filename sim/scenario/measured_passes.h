@@ -2,8 +2,8 @@
 //
 // A run of S stages gives seconds for any schedule whose number of stages divides S or is a
 // multiple of it. Merged stages take their sum. A split stage is split evenly, with one exception:
-// the excess of the first and the last over the median of those between (the embedding, the output
-// layer) stays with their first and their last part.
+// the excess of the first and the last over the median of those between. It (the embedding, the
+// output layer) stays with their first and their last part.
 //
 // Every pass also waits for its launch, however small it is: the gap that the run left between
 // passes where no message was waited for.

@@ -40,9 +40,9 @@ struct Modelled {
   MemoryBand band = {};              // of a peak, by the framework's generation
 };
 
-// Where layers stand on the stages of a schedule: as the split says or, where it asks for balance,
-// as in `balanced`, without which they are balanced by their FLOPs. InputError at the split when
-// the stages cannot be filled so.
+// Where layers stand on the stages of a schedule: by the split or, where it asks for balance, by
+// `balanced`. Without `balanced` they are balanced by their FLOPs. InputError at the split when the
+// stages cannot be filled so.
 Layout layout_of(const Modelled& modelled, const Placement& placement, const std::string& schedule,
                  const Layout* balanced = nullptr);
 

@@ -1,5 +1,5 @@
-// Microbatches that differ: documents of unequal lengths and how they are packed, images in front
-// of an encoder or both, or factors on what a microbatch costs (docs/reference/model.md, "Unequal
+// Microbatches that differ: documents of unequal lengths and their packing, images in front of
+// an encoder, or factors on a microbatch's cost (docs/reference/model.md, "Unequal
 // microbatches").
 #pragma once
 
@@ -84,9 +84,9 @@ struct UnequalBatch {
 std::vector<Documents> packed_in_order(std::span<const int> documents, size_t microbatches,
                                        long capacity);
 
-// The longest first (ties: as they stand), each to the microbatch of least work that has room, or,
-// where that has none, to the one of fewest tokens: WLB-LLM's heuristic (arXiv 2503.17924) of one
-// batch. Within a microbatch as they stand. O(documents x microbatches).
+// The longest first (ties: as they stand), each to the microbatch of least work if it has room,
+// else to the one of fewest tokens: WLB-LLM's heuristic (arXiv 2503.17924) of one batch. Within a
+// microbatch as they stand. O(documents x microbatches).
 std::vector<Documents> packed_by_work(std::span<const int> documents, size_t microbatches,
                                       long capacity, double room,
                                       const std::function<double(int)>& work);

@@ -11,8 +11,8 @@
 namespace pipesim {
 
 struct Considered {
-  // Each a choice, and it with each number of chunks offloaded and recomputed that is allowed:
-  // where one is left out, those after it would be for the same reason.
+  // Each choice, with each allowed number of chunks offloaded and recomputed. Where one is left
+  // out, those after it would be left out for the same reason.
   std::vector<std::vector<ScheduleChoice>> families;
   std::vector<std::string> left_out;  // "name: reason"
 };

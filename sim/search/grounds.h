@@ -1,5 +1,5 @@
-// Lower bounds for the programs of a search: one for each placement, split of layers and costs
-// among its families, computed within a limit on demand, and the least of them.
+// Lower bounds for the programs of a search, and the least of them. There is one for each
+// placement, split of layers and costs among its families, computed within a limit on demand.
 #pragma once
 
 #include <optional>

@@ -30,9 +30,9 @@ struct Improved {
 // with `others`, of an order without blocks, what it holds with B and W apart. Neighbours are
 // joined into overlapped blocks where those take less than their passes (sim/planning/pairs.h), and
 // blocks that the order has are taken apart and joined anew. The order is kept where nothing
-// shorter is found. InfeasibleError for what refinement does not know (two directions, sequence
-// splits, recomputation, copies, a sharded vocabulary, transfers that hold devices, unequal
-// microbatches that overtake each other), and for a limit below one microbatch.
+// shorter is found. InfeasibleError for a limit below one microbatch, and for two directions,
+// sequence splits, recomputation, copies, a sharded vocabulary, transfers that hold devices, and
+// unequal microbatches that overtake each other.
 Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others = false);
 

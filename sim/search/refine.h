@@ -7,9 +7,9 @@
 // device must be late, so that most trials cost a fraction of the program.
 //
 // A long program is first cut to one of few microbatches, by taking out repetitions of its steady
-// state; what is found there is put back by repeating one. Deterministic for a seed: the effort is
-// counted in passes evaluated, not in seconds. Where it is less than 300 evaluations of the
-// program, no moves are tried.
+// state. The result is put back by repeating one. Deterministic for a seed: the effort is counted
+// in passes evaluated, not in seconds. Where it is less than 300 evaluations of the program, no
+// moves are tried.
 #pragma once
 
 #include <cstdint>

@@ -4,11 +4,11 @@
 // choice of their free parameters, its orders, and refinements of the best. The result has a lower
 // bound and the gap.
 //
-// Families with v chunks per device share a device's costs evenly. A family is left out, with the
-// reason, if it refuses the shape or the limit, needs a cost that is not given, or holds two copies
-// of the model. The options must allow those that copy to the host, recompute or split
-// microbatches; a split's part costs more than an even share. Programs beyond a node's host memory
-// do not count.
+// Families with v chunks per device share a device's costs evenly. A family is left out, with
+// the reason, if it refuses the shape or the limit, lacks a cost, or holds two copies of the
+// model. The options must allow those that copy to the host, recompute or split microbatches; a
+// split's part costs more than an even share. Programs beyond a node's host memory do not
+// count.
 //
 // The best program of every placement is refined, where some schedule fits. Where no schedule of a
 // placement has an order, a first-come order (first_come.h) is refined, unless only some families
@@ -56,8 +56,8 @@ struct SearchResult {
 class Search {
  public:
   // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for costs per
-  // stage, transfers that hold devices, and recomputation or copies that the scenario fixes; when
-  // no family is left; and, before any is planned, for more than `max_passes`. InputError, at
+  // stage, transfers that hold devices, and recomputation or copies that the scenario fixes. Also
+  // when no family is left and, before any is planned, for more than `max_passes`. InputError, at
   // `cost`, for copies whose seconds it does not know.
   Search(Scenario scenario, SearchOptions options);
 

@@ -50,9 +50,9 @@ struct MemoryScaling {
 // The scenario with another size at a key below `parallel`; throws as reading it does.
 using ScenarioAt = std::function<Scenario(std::string_view key, int size)>;
 
-// Scales the scenario's `choice`-th schedule, planned anew and replayed for every power of two up
-// to 64 and its own size, along data, tensor, context and pipeline, and for models with experts
-// along expert ranks. InputError where the scenario has no model.
+// Scales the scenario's `choice`-th schedule along data, tensor, context and pipeline, and for
+// models with experts along expert ranks. It is planned anew and replayed for every power of two up
+// to 64 and its own size. InputError where the scenario has no model.
 MemoryScaling memory_scaling(const Scenario& scenario, size_t choice, const ScenarioAt& at);
 
 // k of the part ~ size^-k between the smallest and the largest size that have an answer: 1 where it

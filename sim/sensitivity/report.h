@@ -10,7 +10,7 @@
 namespace pipesim {
 
 // The base scenario in a line, then a row per value and factor with the relative changes (bubble in
-// percentage points), and the values that do not apply with the reason.
+// percentage points). Values that do not apply follow, with the reason.
 std::string sensitivity_table(const Sensitivity& sensitivity);
 
 // All schedules, a row per value and factor; units in the names of columns, cells empty where

@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// A value as YAML of one line, and its place in the file or override that has its key; for a range
-// or a draw the place of the whole.
+// A value as YAML of one line, and its place in the file or override that has its key. For a range
+// or a draw it is the place of the whole.
 struct SweptValue {
   std::string text;
   int line = 0;

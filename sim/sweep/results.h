@@ -22,7 +22,7 @@ std::string table_path(const std::string& folder, const std::string& table, bool
 bool was_stopped(const std::string& folder);
 
 // A column for every swept key: its name, or `sweep.NAME` where a column of the choice has that
-// name (choice_columns.h): `sweep.offload` is what the file asks, `offload` what the point does.
+// name (choice_columns.h). `sweep.offload` is the file's value, `offload` the point's.
 std::vector<std::string> key_columns(const Sweep& sweep);
 
 // `point`, the swept keys, the choice and the metrics of a run: a row for every point that

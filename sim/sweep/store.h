@@ -2,7 +2,7 @@
 //
 // A result is stored once under the key of its resolved scenario; points refer to it. A `commit`
 // that has returned survives kill -9 and a power cut: a rollback journal with synchronous=FULL. A
-// journal suits better than a write-ahead log: there are a few commits a second, the store is one
+// journal suits better than a write-ahead log. There are a few commits a second, the store is one
 // file, and it works on the network file systems of clusters, which share no memory. The process
 // holds the store alone (locking_mode=EXCLUSIVE). Any failure leaves the file as it was at the last
 // commit. Every row has a checksum, checked at opening and at each reading, so that a change by the
@@ -29,7 +29,7 @@ class ResultStore {
  public:
   // Opens the store of `folder`, or makes one for `sweep`. InputError at `asked` where the folder
   // cannot be written, or its store is none, damaged, in use, or of another `version` (build.h) or
-  // sweep; nothing is changed then. InfeasibleError where the disk is full.
+  // sweep. Nothing is changed then. InfeasibleError where the disk is full.
   ResultStore(const std::string& folder, const Sweep& sweep, const std::string& version,
               const Location& asked);
   ResultStore(const ResultStore&) = delete;

@@ -1,5 +1,5 @@
 // A job file of torchtitan's releases as a command line for its head (b5bcd76), which reads no job
-// files: a configuration of its registry, with the job file's changes to it.
+// files. It names a configuration of the registry and the job file's changes to it.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // Settings of a training framework, by name, with where they stand, and what became of each.
 //
-// Names are those of the framework with underscores (`--num-layers` is num_layers); of nested files
-// either the last part of a path (Megatron's YAML, Bridge and NeMo, whose leaves bear Megatron's
-// names) or the whole path with dots (torchtitan, DeepSpeed). Where a name is set twice the last
+// Names are the framework's with underscores: `--num-layers` is num_layers. In nested files a name
+// is the last part of a path (Megatron's YAML, Bridge and NeMo, whose leaves bear Megatron's
+// names), or the whole path with dots (torchtitan, DeepSpeed). Where a name is set twice the last
 // one holds.
 #pragma once
 

@@ -1,9 +1,9 @@
 // A schedule as the command-line flags with which Megatron-LM, or sail-sg's zero-bubble fork of it,
 // runs it.
 //
-// A schedule's record says which of the two runs it (Schedule::runs_on), and a line of flags.cc
-// with which flags; any other is refused, with the record's reason where it gives one. Flags were
-// checked against NVIDIA/Megatron-LM (megatron/training/arguments.py and its documentation) and
+// A schedule's record says which of the two runs it (Schedule::runs_on), a line of flags.cc with
+// which flags. Any other is refused, with the record's reason if it gives one. Flags were checked
+// against NVIDIA/Megatron-LM (megatron/training/arguments.py and its documentation) and
 // sail-sg/zero-bubble-pipeline-parallelism (README.md, megatron/core/zbpp_utils.py, examples/).
 #pragma once
 

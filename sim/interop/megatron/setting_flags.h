@@ -1,6 +1,6 @@
-// The division, memory and computation of a model as flags of Megatron-LM or its fork: tensor,
-// context and expert ranks, sharding, the optimizer's state, precision, fused kernels, recomputed
-// modules, and overlapped collectives.
+// A model's division, memory and computation as flags of Megatron-LM or its fork. Flags cover
+// tensor, context and expert ranks, sharding, the optimizer's state, precision, fused kernels,
+// recomputed modules and overlapped collectives.
 #pragma once
 
 #include "sim/case/case.h"

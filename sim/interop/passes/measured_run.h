@@ -1,12 +1,12 @@
-// Measures of a recorded run: seconds of every stage's passes, the gaps between them, its messages,
-// its clocks, and how well the simulation of the same order gives the run's own time.
+// Measures of a recorded run: seconds of every stage's passes, gaps, messages and clocks. The
+// simulation of the same order is held against the run's own time.
 //
 // Clocks: the quickest messages each way between two ranks bound the clocks' difference. Equal
 // times both ways are assumed to settle it (as in NTP). Each iteration has its own differences.
 //
 // Passes: one that takes more than 1.5 times the median of its stage and kind has stalled; it is
 // named and left out of means. The first forward and the last backward of a stage in an iteration
-// (start-up, gradients handed on) are left out too; their excess is the opening and the closing of
+// (start-up, gradients handed on) are left out too. Their excess is the opening and the closing of
 // an iteration. O(passes log passes).
 #pragma once
 

@@ -2,7 +2,7 @@
 // and which iterations count.
 //
 // Numbers that the format leaves out are counted. With one chunk, the n-th F of a rank is
-// microbatch n; with several, the n-th pass is that of a named schedule whose kinds of passes come
+// microbatch n. With several, the n-th pass is that of a named schedule whose kinds of passes come
 // in the same order. The first 3 iterations are warm-up (half of them where there are fewer than
 // 6). An iteration with other passes than the rest is left out. InputError where none of this is
 // possible.

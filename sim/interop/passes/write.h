@@ -11,7 +11,7 @@ namespace pipesim {
 // pipesim-passes/1 (docs/reference/passes.md).
 std::string passes_text(const RecordedRun& run, const RunMeasures& measured);
 
-// `passes` and `order` are paths as the scenario has to name them, quoted for YAML; `order` is of a
+// `passes` and `order` are paths as the scenario has to name them, quoted for YAML. `order` is a
 // schedule CSV, for a run whose order no registered schedule has.
 std::string scenario_of_run(const RecordedRun& run, const RunMeasures& measured,
                             const std::string& passes, const std::string& order);

@@ -1,8 +1,8 @@
 // Sends and receives of a schedule CSV, as PyTorch's dump of compute_comms has them.
 //
-// They are an order of their own: each runs when those before it in its row have run, and takes
+// They are an order of their own. Each runs when those before it in its row have run, and takes
 // both ends at once, as NCCL's calls on one stream do. 1SEND_F0 is the output of stage 1's forward
-// and meets 2RECV_F0; 1SEND_B0 is the gradient of stage 1's input and meets 0RECV_B0.
+// and meets 2RECV_F0. Its input's gradient, 1SEND_B0, meets 0RECV_B0.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +43,10 @@ struct RowStep {
   Location where;
 };
 
-// InputError at the first cell that runs before its data has been received or sent, at a message
-// that is missing, double or between stages of one rank, or where ranks deadlock. Nothing to check
-// without messages. `rank_of` is of a stage and microbatch, for `stages` stages. O(cells log
-// cells).
+// InputError at the first cell that runs before its data has been received or sent. Also at a
+// message that is missing, double or between stages of one rank, or where ranks deadlock. Nothing
+// to check without messages. `rank_of` is of a stage and microbatch, for `stages` stages. O(cells
+// log cells).
 void check_messages(const std::vector<std::vector<RowStep>>& rows, int stages,
                     const std::function<int(int stage, int microbatch)>& rank_of);
 

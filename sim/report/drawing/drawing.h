@@ -1,5 +1,5 @@
-// The content of a picture of a schedule, for every kind of drawing: the passes of the first
-// pipeline in its middle iteration, and the pass that covers most of each column of a grid.
+// The content of a picture of a schedule, for every kind of drawing. It has the passes of the first
+// pipeline's middle iteration, and the pass that covers most of each column of a grid.
 #pragma once
 
 #include <limits>

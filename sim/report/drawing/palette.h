@@ -1,8 +1,8 @@
 // The colours of passes, for terminals and drawings alike: a hue per kind, a shade per chunk.
 //
 // Chunk 0 is light under dark text, the last chunk dark under light text. F, B, W, BW and R stay
-// apart for readers who do not tell red from green, and text reaches a contrast of 4.5 on every
-// shade (WCAG 2.1, 1.4.3); tests hold both.
+// apart for readers who do not tell red from green. Text reaches a contrast of 4.5 on every shade
+// (WCAG 2.1, 1.4.3). Tests hold both.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // One HTML page that needs nothing else, of a template, styles, scripts and one JSON object.
 //
 // The template has the marks {{title}}, {{style}}, {{data}} and {{script}}, and {{style-hash}} and
-// {{script-hash}} in its content policy: the browser runs and applies what has these hashes, and
-// nothing else. The title and the object are data to the page, never markup. A template of live
-// pages has {{ask}} and {{connect}} besides.
+// {{script-hash}} in its content policy. The browser runs and applies only content with these
+// hashes. The title and the object are data to the page, never markup. A template of live pages has
+// {{ask}} and {{connect}} besides.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

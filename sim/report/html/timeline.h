@@ -1,6 +1,6 @@
-// A result's middle iteration as a page draws it: passes with the optimizer's step, messages,
-// copies and collectives beside them, the critical path and memory over time, as arrays of numbers
-// in base64.
+// A result's middle iteration as a page draws it, in arrays of numbers in base64. It has passes
+// with the optimizer's step, messages, copies and collectives, the critical path and memory over
+// time.
 //
 // Times are 32-bit fractions of the time from the first pass's start to the end of the last pass,
 // step or collective. Neighbours meet exactly, and 50,000 passes are 2 MB of text. Passes stand

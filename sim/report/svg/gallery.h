@@ -1,8 +1,8 @@
 // Every registered schedule on one small example, so that they can be compared by eye.
 //
-// Four devices, eight microbatches, F = B = W = 1 s on a whole device whatever its chunks, an
-// overlapped block as long as its two passes, free messages, an activation held until W. A schedule
-// that refuses that shape gets the nearest one that it accepts.
+// Four devices, eight microbatches, F = B = W = 1 s on a whole device whatever its chunks. An
+// overlapped block takes as long as its two passes, messages are free, an activation is held until
+// W. A schedule that refuses that shape gets the nearest one that it accepts.
 #pragma once
 
 #include <optional>

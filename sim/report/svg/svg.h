@@ -2,13 +2,13 @@
 // microbatch, bubbles white, time in units below.
 //
 // Colours are those of palette.h: a hue per kind, chunk 0 light under dark numbers, the last chunk
-// dark under light ones; an overlapped block is its two passes, forward above backward. The text
+// dark under light ones. An overlapped block is its two passes, forward above backward. The text
 // stands for itself (no script, font or image from elsewhere) and is the same bytes for the same
 // simulation.
 //
 // Up to kMostBoxes passes each has a box, whose width is its seconds; its number is left out where
 // it does not fit. Beyond, a row is cut into pixels, each in the colour of the pass that covers
-// most of it, neighbours of one colour as one stroke; a line says so. So no drawing has more than
+// most of it. Neighbours of one colour are one stroke; a line says so. So no drawing has more than
 // about kMostBoxes elements, or than devices x kPixels strokes.
 #pragma once
 

@@ -6,8 +6,8 @@
 
 namespace pipesim {
 
-// Escapes what XML reads as markup; what may not stand in a document at all (control characters,
-// bytes that are not UTF-8) becomes U+FFFD, one for each byte.
+// Escapes XML's markup. Bytes that no document may have (control characters, bytes that are not
+// UTF-8) become U+FFFD, one for each byte.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace pipesim

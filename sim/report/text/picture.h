@@ -12,7 +12,7 @@ struct PictureOptions {
   bool colour = false;  // of a terminal with 256 colours; sim/report/drawing/palette.h
 };
 
-// The first pipeline's middle iteration. A column belongs to the pass that covers most of it; a
+// The first pipeline's middle iteration. A column belongs to the pass that covers most of it. A
 // pass shows its letter, then its microbatch's digits as far as its columns go; '.' is idle.
 std::string draw(const Result& result, const PictureOptions& options);
 
