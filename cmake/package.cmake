@@ -5,31 +5,28 @@ if(NOT PIPESIM_LIBRARY)
   return()
 endif()
 
-pipesim_folder(sim/library LINK sim/layouts sim/sensitivity sim/sweep sim/interop/megatron)
-target_compile_definitions(pipesim_sim_library PRIVATE PIPESIM_VERSION="${PROJECT_VERSION}")
-
 # All objects of the house below the command line, the schedules among them, whether a program names
 # them or not.
-add_library(pipesim_library SHARED)
+add_library(pipesim_shared SHARED)
 foreach(part sim/core sim/mpi sim/pipeline sim/execution sim/planning schedules models sim/band sim/graph
              sim/engine sim/metrics sim/interop/torch sim/scenario sim/read sim/case sim/prepare
-             sim/interop/megatron sim/interop/configurations sim/report sim/sweep sim/search sim/layouts sim/sensitivity
-             sim/library)
+             sim/interop/megatron sim/interop/configurations sim/report sim/sweep sim/search sim/layouts
+             sim/sensitivity sim/goodput app/options app/shared library)
   string(REPLACE "/" "_" part pipesim_${part})
-  target_sources(pipesim_library PRIVATE $<TARGET_OBJECTS:${part}>)
+  target_sources(pipesim_shared PRIVATE $<TARGET_OBJECTS:${part}>)
 endforeach()
-target_link_libraries(pipesim_library PRIVATE fmt::fmt yaml-cpp SQLite::SQLite3 Threads::Threads
+target_link_libraries(pipesim_shared PRIVATE fmt::fmt yaml-cpp SQLite::SQLite3 Threads::Threads
                                               ${CMAKE_DL_LIBS})
-target_link_options(pipesim_library PRIVATE -Wl,--no-undefined)
+# Others see what the headers declare, and nothing else.
+set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+target_link_options(pipesim_shared PRIVATE -Wl,--no-undefined -Wl,--version-script=${exports})
+set_target_properties(pipesim_shared PROPERTIES LINK_DEPENDS ${exports})
 set(soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-set_target_properties(pipesim_library PROPERTIES
+set_target_properties(pipesim_shared PROPERTIES
   OUTPUT_NAME pipesim VERSION ${PROJECT_VERSION} SOVERSION ${soversion} LINKER_LANGUAGE CXX)
-install(TARGETS pipesim_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS pipesim_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# The internal headers stand apart: a folder on the compiler's path must not hold a search.h.
-set(headers ${CMAKE_INSTALL_INCLUDEDIR}/pipesim)
-install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(headers ${headers})")
-install(SCRIPT cmake/install_headers.cmake)
+install(DIRECTORY include/pipesim DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/pipesim)

@@ -26,14 +26,11 @@ foreach(script ${scripts})
   file(CREATE_LINK ${script} ${package}/${name} SYMBOLIC)
 endforeach()
 
-# Questions of a plan are read as the command line's, and what is exported is the command's.
-set(asked command_line common_options exported memory_limit outputs plan_days plan_options temporary tokens)
-list(TRANSFORM asked REPLACE "(.+)" "app/\\1.cc")
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/*.cc)
-pybind11_add_module(pipesim_python MODULE NO_EXTRAS ${sources} ${asked})
+pybind11_add_module(pipesim_python MODULE NO_EXTRAS ${sources})
 compile_together(pipesim_python)
 optimise_little(pipesim_python)
-target_link_libraries(pipesim_python PRIVATE pipesim_app_options pipesim_validate_papers
+target_link_libraries(pipesim_python PRIVATE pipesim_library pipesim_validate_papers
                                              pipesim_sim_sweep pipesim_sim_layouts pipesim_sim_exact
                                              pipesim_sim_sensitivity pipesim_sim_goodput)
 target_compile_definitions(pipesim_python PRIVATE PIPESIM_VERSION="${PROJECT_VERSION}")

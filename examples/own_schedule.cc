@@ -1,10 +1,7 @@
 // Registers a schedule and simulates it beside 1F1B. Scenarios, searches and sweeps of this program
 // know it by its name.
 #include <cstdio>
-#include <exception>
-#include <memory>
 #include <optional>
-#include <pipesim/scenario.h>
 #include <pipesim/schedule.h>
 #include <pipesim/simulate.h>
 
@@ -14,20 +11,16 @@ using pipesim::PassKind;
 
 // B before F before W, with at most p microbatches in flight.
 std::optional<pipesim::NextPass> next_pass(const pipesim::Turn& turn) {
-  const bool more = turn.in_flight() < turn.problem().shape.devices;
+  const bool more = turn.in_flight() < turn.problem().devices;
   if (more) return turn.first_ready({PassKind::kB, PassKind::kF, PassKind::kW});
   return turn.first_ready({PassKind::kB, PassKind::kW});
-}
-
-pipesim::Program plan(const pipesim::Problem& problem) {
-  return pipesim::list_schedule(problem, next_pass);
 }
 
 const pipesim::RegisteredSchedule kMine{{
     .name = "mine",
     .summary = "B before F before W, with at most p microbatches in flight",
     .source = "examples/own_schedule.cc",
-    .plan = plan,
+    .next_pass = next_pass,
 }};
 
 constexpr const char* kScenario = R"(
@@ -41,14 +34,12 @@ cost: {kind: given, per: device, forward: 10 ms, backward_input: 10 ms, backward
 
 int main() {
   try {
-    const auto scenario =
-        std::make_shared<const pipesim::Scenario>(pipesim::scenario_from_text(kScenario));
-    for (const pipesim::Prepared& each : pipesim::prepare_all(scenario)) {
-      const pipesim::Result result = pipesim::simulate(each.get());
-      std::printf("%-6s  %.3f s  bubble %5.2f%%\n", each.label.c_str(),
-                  result.report.iteration.value(), 100 * result.report.bubble_rate);
+    const auto scenario = pipesim::scenario_from_text(kScenario);
+    for (const pipesim::Result& result : pipesim::simulate(scenario).results) {
+      std::printf("%-6s  %.3f s  bubble %5.2f%%\n", result.label.c_str(),
+                  result.metrics.iteration_seconds, 100 * result.metrics.bubble_rate);
     }
-  } catch (const std::exception& error) {
+  } catch (const pipesim::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }

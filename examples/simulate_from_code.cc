@@ -1,9 +1,7 @@
 // Simulates two schedules on more and more microbatches: how the bubble shrinks.
 #include <cstdio>
-#include <exception>
-#include <memory>
-#include <pipesim/scenario.h>
 #include <pipesim/simulate.h>
+#include <string>
 
 namespace {
 
@@ -16,17 +14,12 @@ cost: {kind: given, per: device, forward: 18 ms, backward_input: 18 ms, backward
 memory: {kind: given, per: device, activation: 3.5 GiB, weight_stash: 1.3 GiB}
 )";
 
-void compare(int microbatches) {
-  // A scenario is a value: what a file can say, code can set.
-  pipesim::Scenario scenario = pipesim::scenario_from_text(kScenario);
-  scenario.batch.microbatches = microbatches;
-  const auto shared = std::make_shared<const pipesim::Scenario>(std::move(scenario));
-  for (const pipesim::Prepared& each : pipesim::prepare_all(shared)) {
-    const pipesim::Result result = pipesim::simulate(each.get());
-    const pipesim::Report& report = result.report;
-    std::printf("%2d microbatches  %-6s  %.3f s  bubble %5.2f%%  peak %.1f GiB\n", microbatches,
-                each.label.c_str(), report.iteration.value(), 100 * report.bubble_rate,
-                report.peak_activation.value() / (1 << 30));
+void compare(const pipesim::Scenario& scenario) {
+  for (const pipesim::Result& result : pipesim::simulate(scenario).results) {
+    const pipesim::Metrics& metrics = result.metrics;
+    std::printf("%2d microbatches  %-6s  %.3f s  bubble %5.2f%%  peak %.1f GiB\n",
+                scenario.num_microbatches(), result.label.c_str(), metrics.iteration_seconds,
+                100 * metrics.bubble_rate, *metrics.peak_activation_bytes / (1 << 30));
   }
 }
 
@@ -34,8 +27,11 @@ void compare(int microbatches) {
 
 int main() {
   try {
-    for (const int microbatches : {8, 16, 32}) compare(microbatches);
-  } catch (const std::exception& error) {
+    const auto scenario = pipesim::scenario_from_text(kScenario);
+    for (const int microbatches : {8, 16, 32}) {
+      compare(scenario.replace({{"batch.num_microbatches", std::to_string(microbatches)}}));
+    }
+  } catch (const pipesim::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }

@@ -12,19 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "sim/case/case.h"
+#include "library/scenario_text.h"
 #include "sim/core/stop.h"
-#include "sim/read/yaml.h"
-#include "sim/report/json/document.h"
 #include "sim/report/metrics/row.h"
 
 namespace pipesim {
 
 namespace py = pybind11;
-
-// "path.to.key" and its value as YAML.
-using Changes = std::vector<std::pair<std::string, std::string>>;
-std::vector<Override> overrides_of(const Changes& changes);
 
 using SharedScenario = std::shared_ptr<Scenario>;
 
@@ -44,8 +38,6 @@ py::object value_of(const Metric& metric, std::optional<double> value);
 void add_choice(py::dict& row, const ChoiceColumns& choice);
 // The metrics of a run, by name.
 void add_metrics(py::dict& row, const MetricRow& metrics);
-// The passes of every device in order, as text.
-std::vector<std::vector<std::string>> passes_of(const Program& program);
 
 // Throws what a signal's handler in Python raises: KeyboardInterrupt on Ctrl-C.
 inline void check_signals() {
@@ -94,11 +86,5 @@ auto without_gil(bool is_short, std::atomic<bool>& stop, Work work) {
   }
   return heard_by_python(stop, std::move(work), [] {});
 }
-
-// Calls `work` with the case of every schedule that can be met. Returns the others; InfeasibleError
-// where there is none. Call it without the GIL; ends after the case at work once `stop` is set.
-std::vector<RefusedSchedule> each_feasible(const std::shared_ptr<const Scenario>& scenario,
-                                           const std::atomic<bool>& stop,
-                                           const std::function<void(Case)>& work);
 
 }  // namespace pipesim

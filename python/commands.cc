@@ -9,6 +9,8 @@
 #include "app/memory_limit.h"
 #include "app/temporary.h"
 #include "app/tokens.h"
+#include "library/feasible.h"
+#include "library/simulations.h"
 #include "python/bindings.h"
 #include "sim/anchor/measured_runs.h"
 #include "sim/anchor/report.h"

@@ -8,7 +8,6 @@
 #include "models/layer_parameters.h"
 #include "python/bindings.h"
 #include "sim/core/text.h"
-#include "sim/pipeline/program.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/hardware.h"
 #include "sim/read/model.h"
@@ -162,16 +161,6 @@ void add_metrics(py::dict& row, const MetricRow& metrics) {
     const Metric& metric = run_metrics()[i];
     row[py::str(std::string(metric.name))] = value_of(metric, metrics[i]);
   }
-}
-
-std::vector<std::vector<std::string>> passes_of(const Program& program) {
-  std::vector<std::vector<std::string>> lists(program.shape().devices);
-  for (int device = 0; device < program.shape().devices; ++device) {
-    for (const Pass& pass : program.passes(device)) {
-      lists[device].push_back(program.text(device, pass));
-    }
-  }
-  return lists;
 }
 
 void bind_rows(py::module_& module) {

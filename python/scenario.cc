@@ -1,10 +1,9 @@
 // Scenarios from files and texts, and schedules that stand in neither.
-#include "sim/read/scenario.h"
-
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
 
+#include "library/scenario_text.h"
 #include "python/bindings.h"
 #include "sim/core/input_text.h"
 #include "sim/interop/torch/csv_reader.h"
@@ -13,26 +12,6 @@
 
 namespace pipesim {
 namespace {
-
-// A text that is read again and again with other values. It is parsed anew once in a while, since
-// everything made of one parsed text stays in memory with it.
-class ScenarioText {
- public:
-  // `name`: of the file, beside which others stand that the text names.
-  ScenarioText(std::string name, std::string text)
-      : name_(std::move(name)), text_(std::move(text)) {}
-
-  SharedScenario read(const Changes& changes) {
-    constexpr int kReadings = 100;
-    if (readings_++ % kReadings == 0) parsed_.emplace(name_, text_);
-    return std::make_shared<Scenario>(read_scenario(parsed_->with(overrides_of(changes))));
-  }
-
- private:
-  std::string name_, text_;
-  std::optional<YamlSource> parsed_;
-  int readings_ = 0;
-};
 
 // A schedule that Python made: its name, and where it stands.
 struct Made {
@@ -104,15 +83,6 @@ std::optional<double> quantity(const std::string& text) {
 }
 
 }  // namespace
-
-std::vector<Override> overrides_of(const Changes& changes) {
-  std::vector<Override> overrides;
-  for (const auto& [path, value] : changes) {
-    const std::string text = fmt::format("{}={}", path, value);
-    overrides.push_back(parse_override(text, {"<change>", 1, 1, text}));
-  }
-  return overrides;
-}
 
 void bind_scenario(py::module_& module) {
   py::class_<Scenario, SharedScenario>(module, "Scenario")

@@ -1,57 +1,17 @@
 // Simulations of a scenario's schedules: their numbers at once, all else once it is asked for.
-#include "sim/case/simulate.h"
-
 #include <chrono>
-#include <fmt/format.h>
 #include <memory>
-#include <mutex>
-#include <sstream>
 
+#include "library/simulations.h"
 #include "python/bindings.h"
 #include "python/timeline.h"
-#include "sim/prepare/advice.h"
-#include "sim/prepare/prepare.h"
-#include "sim/report/json/json.h"
 #include "sim/report/svg/svg.h"
-#include "sim/report/text/table.h"
 
 namespace pipesim {
 namespace {
 
-using SharedAnswer = std::shared_ptr<const Answer>;
-
 // Passes of a device's forwards that take some milliseconds.
 constexpr double kShortPasses = 1 << 15;
-
-[[noreturn]] void refuse_all(const std::vector<RefusedSchedule>& refused) {
-  std::string text = "no schedule can be met";
-  for (const RefusedSchedule& each : refused) {
-    text += fmt::format("\n{}: refused: {}", each.label, each.reason);
-  }
-  throw InfeasibleError(text);
-}
-
-// The answer without graph and timeline: enough for documents, at a few bytes a device.
-Answer without_timeline(const Answer& answer) {
-  const Result& result = answer.result;
-  return {answer.made,
-          {.program = result.program,
-           .graph = {},
-           .timeline = {},
-           .report = result.report,
-           .throughput = result.throughput,
-           .fits = result.fits,
-           .host = result.host,
-           .seconds = result.seconds},
-          answer.advice};
-}
-
-// A schedule's numbers, and the whole answer where it was asked for.
-struct Simulated {
-  Case made;
-  Result numbers;
-  SharedAnswer whole = {};
-};
 
 class Comparison {
  public:
@@ -59,10 +19,7 @@ class Comparison {
       : short_(is_short(*scenario)) {
     const auto begin = std::chrono::steady_clock::now();
     std::atomic<bool> stop = false;
-    without_gil(short_, stop, [&] {
-      (void)make_engine(*scenario, 1);  // says once, not of each schedule, that it is not there
-      refused_ = each_feasible(scenario, stop, [this](Case made) { add(std::move(made)); });
-    });
+    without_gil(short_, stop, [&] { all_.run(scenario, stop); });
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
@@ -70,7 +27,9 @@ class Comparison {
   [[nodiscard]] double seconds() const { return seconds_; }
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> refused() const {
     std::vector<std::pair<std::string, std::string>> refused;
-    for (const RefusedSchedule& each : refused_) refused.emplace_back(each.label, each.reason);
+    for (const RefusedSchedule& each : all_.refused()) {
+      refused.emplace_back(each.label, each.reason);
+    }
     return refused;
   }
 
@@ -91,66 +50,23 @@ class Comparison {
     return passes_of(*all_.at(index).numbers.program);
   }
 
-  // Simulates in full what was not.
   SharedAnswer answer(size_t index) {
-    Simulated& one = all_.at(index);
     std::atomic<bool> stop = false;
-    without_gil(short_, stop, [this, &one] {
-      const std::lock_guard lock(busy_);
-      if (!one.whole) one.whole = std::make_shared<const Answer>(pipesim::answer(one.made));
-    });
-    return one.whole;
+    return without_gil(short_, stop, [this, index] { return all_.answer(index); });
   }
 
   std::string json() {
-    std::vector<Answer> all;
-    for (size_t i = 0; i < all_.size(); ++i) all.push_back(without_timeline(*answer(i)));
-    const py::gil_scoped_release released;
-    std::ostringstream out;
-    write_json(out, all, {PIPESIM_VERSION, false, refused_});
-    return std::move(out).str();
+    std::atomic<bool> stop = false;
+    return without_gil(short_, stop, [this] { return all_.json(); });
   }
 
-  [[nodiscard]] std::string table() const {
-    std::vector<Answer> answers;
-    for (const auto& [made, numbers, whole] : all_) answers.push_back({made, numbers});
-    return comparison_table(answers);
-  }
+  [[nodiscard]] std::string table() const { return all_.table(); }
 
  private:
-  // SimGrid gives numbers and timeline at once; replay without a timeline takes half as long.
-  void add(Case made) {
-    if (made.scenario->engine == EngineKind::kSimGrid) {
-      auto whole = std::make_shared<const Answer>(pipesim::answer(made));
-      all_.push_back({std::move(made), without_timeline(*whole).result, std::move(whole)});
-      return;
-    }
-    const Answer numbers{made, simulate(made, nullptr, nullptr, Detail::kNumbers)};
-    all_.push_back({std::move(made), without_timeline(numbers).result});
-  }
-
   bool short_;
   double seconds_ = 0;  // that the numbers took, on a clock
-  std::vector<Simulated> all_;
-  std::vector<RefusedSchedule> refused_;
-  std::mutex busy_;  // of what is simulated in full
+  Simulations all_;
 };
-
-// `pixels`: of the time axis; without them as many as numbers in boxes need.
-std::string svg_of(const Answer& answer, std::optional<double> pixels) {
-  SvgOptions options{.name = answer.made.choice.name, .bytes = knows_memory(*answer.made.scenario)};
-  if (pixels) options.axis = {axis_of(answer.result).seconds, *pixels};
-  std::ostringstream out;
-  write_svg(out, answer.made, answer.result, options);
-  return std::move(out).str();
-}
-
-// The document of `pipesim run --json` of one schedule.
-std::string json_of(const Answer& answer) {
-  std::ostringstream out;
-  write_json(out, std::span(&answer, 1), {PIPESIM_VERSION, false, {}});
-  return std::move(out).str();
-}
 
 }  // namespace
 
@@ -159,25 +75,6 @@ bool is_short(const Scenario& scenario) {
                         static_cast<double>(scenario.schedules.size());
   return passes < kShortPasses && scenario.engine == EngineKind::kReplay &&
          !asks_for_balance(scenario);
-}
-
-std::vector<RefusedSchedule> each_feasible(const std::shared_ptr<const Scenario>& scenario,
-                                           const std::atomic<bool>& stop,
-                                           const std::function<void(Case)>& work) {
-  std::vector<RefusedSchedule> refused;
-  std::vector<Prepared> all = prepare_all(scenario);
-  for (Prepared& each : all) {
-    if (stop) break;
-    try {
-      if (each.error) std::rethrow_exception(each.error);
-      work(std::move(*each.made));
-    } catch (const InfeasibleError& error) {
-      if (all.size() == 1) throw;
-      refused.push_back({each.choice.name, each.label, error.what()});
-    }
-  }
-  if (refused.size() == all.size()) refuse_all(refused);
-  return refused;
 }
 
 void bind_simulate(py::module_& module) {

@@ -1,22 +1,47 @@
-// A scenario from YAML (docs/reference/scenario.md), as an immutable value that can be copied and
-// changed: pipesim::Scenario.
-//
-// Each override replaces a value of the file, as on the command line: "batch.num_microbatches=8".
-// InputError says where the mistake stands and what was expected; nothing is simulated.
+// A scenario (docs/reference/scenario.md) as a value that is read once and changed by dotted keys.
 #pragma once
 
+#include <memory>
+#include <pipesim/error.h>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "sim/core/error.h"
-#include "sim/scenario/scenario.h"
-
 namespace pipesim {
+class ReadScenario;
+}
 
-Scenario scenario_from_file(const std::string& path,
-                            const std::vector<std::string>& overrides = {});
+namespace pipesim::api {
+
+// Keys and their values as YAML: {{"batch.num_microbatches", "16"}, {"schedule", "[1f1b, zb-h1]"}}.
+using Changes = std::vector<std::pair<std::string, std::string>>;
+
+// Immutable; copies share what was read, and threads may use one at a time each.
+class Scenario {
+ public:
+  // The same scenario with other values over it. Cheaper than reading it anew. Error where a key or
+  // a value is none, at "<change>".
+  [[nodiscard]] Scenario replace(const Changes& changes) const;
+
+  // The path that it was read from, or "scenario".
+  [[nodiscard]] const std::string& file() const;
+  // The names of its schedules, in their order.
+  [[nodiscard]] std::vector<std::string> schedules() const;
+  [[nodiscard]] int pipeline_model_parallel_size() const;
+  [[nodiscard]] int num_microbatches() const;  // of one pipeline in an iteration
+  [[nodiscard]] long gpus() const;             // tensor x context x pipeline x data
+
+  explicit Scenario(std::shared_ptr<const ReadScenario> read) : read_(std::move(read)) {}
+  // The library's own.
+  [[nodiscard]] const ReadScenario& read() const { return *read_; }
+
+ private:
+  std::shared_ptr<const ReadScenario> read_;
+};
+
+// Both throw Error, and simulate nothing.
+Scenario scenario_from_file(const std::string& path, const Changes& changes = {});
 // Files that the text names stand relative to the current folder.
-Scenario scenario_from_text(const std::string& text,
-                            const std::vector<std::string>& overrides = {});
+Scenario scenario_from_text(const std::string& text, const Changes& changes = {});
 
-}  // namespace pipesim
+}  // namespace pipesim::api
