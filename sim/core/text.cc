@@ -16,7 +16,8 @@ namespace {
 std::string folded(std::string_view name) {
   std::string out;
   for (char c : name) {
-    out += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    out +=
+        c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return out;
 }
@@ -155,22 +156,30 @@ bool holds(std::string_view candidate, std::string_view name) {
          (in_full.size() >= kLeast && wanted.find(in_full) != std::string::npos);
 }
 
-std::vector<std::string> held_names(std::string_view name,
-                                    std::span<const std::string> candidates) {
-  constexpr size_t kMost = 3;
-  std::vector<std::string> names;
-  for (const std::string& candidate : candidates) {
-    if (names.size() < kMost && holds(candidate, name)) names.push_back(candidate);
-  }
-  return names;
+// True for "qwen3-30b" in "qwen3-30b-a3b" and "8b" in "llama3-8b", but not in "megatron-18b".
+bool has_words(std::string_view candidate, std::string_view words) {
+  const std::string in = fmt::format("-{}-", folded(candidate));
+  return !words.empty() && in.find(fmt::format("-{}-", folded(words))) != std::string::npos;
 }
 
 }  // namespace
 
 std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
   if (candidates.empty()) return "";
-  const std::string near = nearest_name(name, candidates);
-  const auto names = near.empty() ? held_names(name, candidates) : std::vector{near};
+  constexpr size_t kMost = 3;
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& candidate) {
+    const bool twice = std::ranges::find(names, candidate) != names.end();
+    if (names.size() < kMost && !candidate.empty() && !twice) names.push_back(candidate);
+  };
+  for (const std::string& candidate : candidates) {
+    if (has_words(candidate, name)) add(candidate);
+  }
+  add(nearest_name(name, candidates));
+  const bool none_near = names.empty();
+  for (const std::string& candidate : candidates) {
+    if (none_near && holds(candidate, name)) add(candidate);
+  }
   if (names.empty()) return fmt::format("; valid: {}", fmt::join(candidates, ", "));
   return fmt::format("; did you mean '{}'?", fmt::join(names, "', '"));
 }

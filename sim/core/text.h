@@ -15,15 +15,16 @@ namespace pipesim {
 // O(|name| x |candidate|) each.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
-// The one candidate that is the name but for letter case, '-' and '_' ("zbv" of "zb-v"); an
+// The one candidate that is the name but for letter case, spaces, '-' and '_' ("zbv" of "zb-v"); an
 // empty string where none or several are. O(|name| + |candidate|) each.
 std::string same_name(std::string_view name, std::span<const std::string> candidates);
 
 // The candidate that the name is, as same_name has it; the name where none is.
 std::string meant_name(std::string_view name, std::span<const std::string> candidates);
 
-// "; did you mean 'x'?" when there is a near name. Else "; did you mean 'x', 'y', 'z'?" of the
-// first three in which the name is written, or that are written in it. Else "; valid: a, b, c".
+// "; did you mean 'x', 'y', 'z'?" of at most three candidates: those that have the name as whole
+// words ("8b" in "llama3-8b"), then the nearest name; else those in which the name is written, or
+// that are written in it. "; valid: a, b, c" where there is none.
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
 // Bytes of the character at `at`, by the table of well-formed sequences of the Unicode standard

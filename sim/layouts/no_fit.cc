@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <vector>
 
 #include "sim/core/text.h"
 #include "sim/layouts/report.h"
@@ -12,14 +14,21 @@ std::string at_least(Bytes bytes) {
   return fmt::format("{:.2f} GiB", std::ceil(bytes / kGiB * 100) / 100);
 }
 
-// The clusters whose GPUs have so much memory.
+// The first clusters whose GPUs have so much memory, those with the least first.
 std::string roomier(Bytes memory, std::span<const ClusterEntry> clusters) {
-  std::string names;
+  constexpr size_t kNamed = 4;
+  std::vector<const Hardware*> enough;
   for (const ClusterEntry& entry : clusters) {
-    if (entry.hardware.gpu.memory < memory) continue;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.hardware.name);
+    if (entry.hardware.gpu.memory >= memory) enough.push_back(&entry.hardware);
   }
-  return names.empty() ? "no cluster of the catalogue has" : names + " have";
+  if (enough.empty()) return "no cluster of the catalogue has";
+  std::ranges::stable_sort(enough, {}, [](const Hardware* each) { return each->gpu.memory; });
+  std::string names;
+  for (size_t i = 0; i < std::min(enough.size(), kNamed); ++i) {
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", enough[i]->name);
+  }
+  const size_t more = enough.size() - std::min(enough.size(), kNamed);
+  return names + (more == 0 ? "" : fmt::format(" and {} more", more)) + " have";
 }
 
 std::string change_text(const PlanQuestion& question, const MemoryChange& change) {

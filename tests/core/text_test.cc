@@ -67,9 +67,17 @@ TEST(Suggestion, NamesThreeThatHoldPartOfTheName) {
   EXPECT_EQ(suggestion("Meta-Llama-3-8B-Chat", models), "; did you mean 'llama3-8b'?");
 }
 
+TEST(Suggestion, NamesThoseWithTheWordsBeforeTheNearest) {
+  const std::vector<std::string> models{"po-5.8b", "megatron-18b", "llama3-8b", "qwen3-32b",
+                                        "qwen3-30b-a3b"};
+  EXPECT_EQ(suggestion("8b", models), "; did you mean 'llama3-8b'?");
+  EXPECT_EQ(suggestion("Qwen3 30b", models), "; did you mean 'qwen3-30b-a3b', 'qwen3-32b'?");
+}
+
 TEST(MeantName, IsTheSameButForCaseAndDashes) {
   EXPECT_EQ(meant_name("ZBH1", kNames), "zb-h1");
   EXPECT_EQ(meant_name("1F1B", kNames), "1f1b");
+  EXPECT_EQ(meant_name("ZB H1 Light", kNames), "zb-h1-light");
   EXPECT_EQ(meant_name("zb", kNames), "zb");
 }
 
