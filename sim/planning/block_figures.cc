@@ -39,8 +39,8 @@ long most_alive(const std::vector<Lifespan>& chunks, const Entries& entries) {
   return most;
 }
 
-// Slots in which each device works. A block takes those of the longer of its passes, and of its two
-// microbatches the forward's counts them less.
+// Slots in which each device works. An overlapped block takes the slots of its longer pass; the
+// microbatch of its forward counts as many fewer as the shorter pass has.
 std::vector<long> add_work(const Slotted& slotted, size_t middle, BlockFigures& figures) {
   std::vector<long> work(figures.devices.size());
   for (size_t d = 0; d < work.size(); ++d) {

@@ -41,6 +41,7 @@ class DeviceBound {
     const double start = to_first_b_ - alone + share * alone;
     double idle = start;
     DeviceBoundParts parts;
+    parts.work = Seconds(work);
     for (size_t c = 0; c < chunks_.size(); ++c) {
       const bool disjoint = m_ * chunks_[c].activation > limit_;
       const double drain = drain_idle(c);
@@ -140,16 +141,19 @@ DeviceBoundParts parts_of_unequal(const Problem& problem, Bytes limit, Objective
   DeviceBoundParts bound = parts_of_device_bound(cheapest, limit, objective);
   const std::vector<double> start = StageWays(cheapest).start;
   const Placement& place = problem.placement;
+  std::vector<Seconds> works;
   for (int d = 0; d < place.devices(); ++d) {
     Seconds work;
     for (int c = 0; c < place.chunks(d); ++c) {
       const StageCost& cost = problem.stage(place.virtual_stage(d, c));
       work += cost.forward + cost.backward_input + cost.backward_weight;
     }
-    Seconds all = problem.shape.units() * work;
+    works.push_back(problem.shape.units() * work);
+    Seconds all = works.back();
     if (objective == Objective::kMakespan) all += Seconds(start[place.virtual_stage(d, 0)]);
-    if (all > bound.seconds) bound = {all, d, Seconds(0)};
+    if (all > bound.seconds) bound = {all, d, {}, {}};
   }
+  bound.work = works[static_cast<size_t>(bound.device)];
   return bound;
 }
 
@@ -180,40 +184,48 @@ Seconds bound_of_devices(const Problem& problem, Bytes limit, Objective objectiv
 
 namespace {
 
-// A block of parts that hide each other may take less than one of its passes alone.
-Problem of_least_passes(Problem problem) {
+Seconds backward_of(const StageCost& stage) { return stage.backward_input + stage.backward_weight; }
+
+// A block may take less than one of its passes alone: F takes no longer than the shortest block
+// with it, and B and W together no longer than the shortest with both.
+Problem of_least_passes(const Problem& problem) {
   const Placement& place = problem.placement;
-  const Problem whole = problem;
+  Problem least = problem;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     for (int c = 0; c < place.chunks(place.device(vs)); ++c) {
       const int other = place.virtual_stage(place.device(vs), c);
-      const auto block = block_seconds(whole, vs, other);
+      const auto block = block_seconds(problem, vs, other);
       if (!block) continue;
-      StageCost& back = problem.stages[other];
-      for (Seconds* pass :
-           {&problem.stages[vs].forward, &back.backward_input, &back.backward_weight}) {
-        *pass = std::min(*pass, *block);
-      }
+      StageCost& back = least.stages[other];
+      least.stages[vs].forward = std::min(least.stages[vs].forward, *block);
+      back.backward_input = std::min(back.backward_input, *block);
+      back.backward_weight = std::min(back.backward_weight, *block - back.backward_input);
     }
   }
-  return problem;
+  return least;
 }
 
-// Seconds that a block of a stage's F and a backward of its device takes less than both, at most.
-double most_saved(const Problem& problem, int vs) {
+// An upper bound of the seconds that an F of the stage saves in a block of `problem`, by which its
+// passes in `least` take longer. Beside a backward longer than its shortest block, B or W alone may
+// hide all of F.
+double most_saved(const Problem& problem, const Problem& least, int vs) {
   const Placement& place = problem.placement;
-  double most = 0;
+  const Seconds forward = least.stages[vs].forward;
+  Seconds most;
   for (int c = 0; c < place.chunks(place.device(vs)); ++c) {
     const int other = place.virtual_stage(place.device(vs), c);
-    const StageCost& back = problem.stages[other];
-    const Seconds apart = problem.stages[vs].forward + back.backward_input + back.backward_weight;
-    most = std::max(most, (apart - block_seconds(problem, vs, other).value_or(apart)).value());
+    const Seconds backward = backward_of(least.stages[other]);
+    const auto block = block_seconds(problem, vs, other);
+    if (!block) continue;
+    most = std::max(most, forward + backward - *block);
+    if (backward < backward_of(problem.stages[other])) most = std::max(most, forward);
   }
-  return most;
+  return most.value();
 }
 
+// `saved`: by an F of each virtual stage, at most; empty: nothing.
 DeviceBoundParts parts_of_alike(const Problem& problem, Bytes limit, Objective objective,
-                                bool paired) {
+                                const std::vector<double>& saved) {
   const Placement& place = problem.placement;
   const auto [way, forward_start] = StageWays(problem);
   DeviceBoundParts bound;
@@ -225,7 +237,7 @@ DeviceBoundParts parts_of_alike(const Problem& problem, Bytes limit, Objective o
       chunks.push_back({cost.forward.value(), cost.backward_input.value(),
                         cost.backward_weight.value(), cost.activation.value(),
                         std::min(cost.activation, cost.weight_stash).value(), way[s],
-                        paired ? most_saved(problem, s) : 0});
+                        saved.empty() ? 0 : saved[static_cast<size_t>(s)]});
     }
     const int first = place.virtual_stage(d, 0);
     const int last = place.virtual_stage(d, place.chunks(d) - 1);
@@ -246,11 +258,16 @@ DeviceBoundParts parts_of_alike(const Problem& problem, Bytes limit, Objective o
 
 DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective) {
   if (!problem.kinds.empty()) return parts_of_unequal(problem, limit, objective);
-  return parts_of_alike(problem, limit, objective, false);
+  return parts_of_alike(problem, limit, objective, {});
 }
 
 DeviceBoundParts parts_of_paired_bound(const Problem& problem, Bytes limit, Objective objective) {
-  return parts_of_alike(of_least_passes(problem), limit, objective, true);
+  const Problem least = of_least_passes(problem);
+  std::vector<double> saved;
+  for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
+    saved.push_back(most_saved(problem, least, vs));
+  }
+  return parts_of_alike(least, limit, objective, saved);
 }
 
 PlanTime least_plan_time(const Problem& problem, Bytes limit) {

@@ -32,14 +32,15 @@ struct StageWays {
 struct DeviceBoundParts {
   Seconds seconds;
   int device = 0;  // whose time it is
+  Seconds work;    // of that device in the bound, blocks as short as they may be
   Seconds drain;   // of its idle time in that bound, what comes after the last F of a chunk
 };
 
 // A makespan also counts the way of the first F to the device.
 DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective);
 
-// The same of programs with overlapped blocks: each F saves the most of any block with it. F before
-// the first B run alone and save nothing. Units cost alike.
+// The same of programs with overlapped blocks. Each F saves as much as any block with it; an F
+// before the first B runs alone and saves nothing. Units cost alike.
 DeviceBoundParts parts_of_paired_bound(const Problem& problem, Bytes limit, Objective objective);
 
 // By the problem's objective, or by another.

@@ -31,11 +31,11 @@ namespace {
 
 constexpr double kNothing = 1e-9;  // share of a bound
 
-double work_of(const Problem& problem, int device) {
-  double work = 0;
+Seconds work_of(const Problem& problem, int device) {
+  Seconds work;
   for (int c = 0; c < problem.placement.chunks(device); ++c) {
     const StageCost& cost = problem.stages[problem.placement.virtual_stage(device, c)];
-    work += (cost.forward + cost.backward_input + cost.backward_weight).value();
+    work += cost.forward + cost.backward_input + cost.backward_weight;
   }
   return problem.shape.units() * work;
 }
@@ -80,7 +80,7 @@ BoundReason reason_of_bound(const Problem& problem, const Bound& bound, Seconds 
   const Seconds seconds = bound.seconds();
   BoundReason reason;
   reason.device = by_windows ? windows.device : alone.device;
-  reason.idle = seconds - Seconds(work_of(problem, reason.device));
+  reason.idle = seconds - (by_windows ? work_of(problem, reason.device) : alone.work);
   const Seconds after = by_windows ? windows.after : alone.drain;
   if (reason.idle <= kNothing * seconds) {
     reason.holder = BoundHolder::kWork;

@@ -17,18 +17,19 @@ bool Ground::holds(const std::optional<Layout>& layers, const Problem& other) co
   };
   return layout == layers && problem.shape == other.shape && problem.placement == other.placement &&
          problem.kind_of_unit == other.kind_of_unit &&
-         std::ranges::equal(as_it_is.stages, other.stages, alike);
+         std::ranges::equal(problem.stages, other.stages, alike);
 }
+
+Problem Ground::of_single_passes() const { return overlaps ? without_overlap(problem) : problem; }
 
 void Grounds::add(const std::optional<Layout>& layers, const Problem& problem, bool overlaps) {
   const bool seen = std::ranges::any_of(all_, [&](const Ground& ground) {
     return ground.holds(layers, problem) && ground.overlaps == overlaps;
   });
   if (seen) return;
-  Ground ground{layers, overlaps, overlaps ? without_overlap(problem) : problem, problem, {}};
-  ground.without_limit =
-      overlaps ? bound_with_pairs_without_limit(problem) : bound_without_limit(problem);
-  all_.push_back(std::move(ground));
+  all_.push_back(
+      {layers, overlaps, problem,
+       overlaps ? bound_with_pairs_without_limit(problem) : bound_without_limit(problem)});
 }
 
 Seconds BoundsWithin::of(const std::optional<Layout>& layers, const Problem& problem) {
@@ -42,15 +43,14 @@ const Bound& BoundsWithin::bound(size_t ground) {
   auto& known = known_[ground];
   const Ground& of = grounds_[ground];
   if (!known) {
-    known =
-        of.overlaps ? bound_with_pairs(of.as_it_is, limit_) : bound_in_parts(of.problem, limit_);
+    known = of.overlaps ? bound_with_pairs(of.problem, limit_) : bound_in_parts(of.problem, limit_);
   }
   return *known;
 }
 
 LeastBound BoundsWithin::least_of(const Ground& ground, const Bound& bound,
                                   std::optional<Seconds> best) const {
-  const Problem& problem = ground.problem;
+  const Problem problem = ground.of_single_passes();
   const Seconds plain = bound.seconds();
   Seconds least = plain;
   if (best && !relief_.offload && !relief_.recompute) {
@@ -68,7 +68,7 @@ LeastBound BoundsWithin::least_of(const Ground& ground, const Bound& bound,
 LeastBound BoundsWithin::least(std::optional<Seconds> best) {
   std::vector<std::pair<Seconds, size_t>> alone;
   for (size_t i = 0; i < grounds_.size(); ++i) {
-    alone.emplace_back(bound_of_devices(grounds_[i].problem, limit_), i);
+    alone.emplace_back(bound_of_devices(grounds_[i].of_single_passes(), limit_), i);
   }
   std::ranges::sort(alone);
   std::optional<LeastBound> least;

@@ -16,11 +16,12 @@ namespace pipesim {
 struct Ground {
   std::optional<Layout> layout;
   bool overlaps = false;
-  Problem problem;   // where blocks overlap, of passes so much shorter
-  Problem as_it_is;  // of passes as they are
-  Seconds without_limit;
+  Problem problem;
+  Seconds without_limit;  // the bound of programs whose memory is plenty
   // True if it bounds a problem of these layers. Backwards that are one pass may cost less.
   [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const;
+  // The problem that bounds of single passes take: where blocks overlap, of passes so much shorter.
+  [[nodiscard]] Problem of_single_passes() const;
 };
 
 class Grounds {

@@ -2,7 +2,11 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <map>
+#include <optional>
+#include <vector>
 
+#include "sim/core/error.h"
 #include "sim/exact/prove.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/least_overlap.h"
@@ -58,6 +62,139 @@ TEST(PairedBound, IsNeverAboveAnOrderWithBlocks) {
   }
   EXPECT_GT(compared, 100);
   EXPECT_GT(tighter, compared / 3);
+}
+
+// One device's passes in order, with any blocks.
+struct Word {
+  std::vector<Pass> passes;
+  std::vector<OverlappedPair> pairs;
+};
+
+// Every word of one chunk that keeps microbatches in their order.
+class EveryWord {
+ public:
+  explicit EveryWord(int microbatches) : m_(microbatches) { extend(); }
+  [[nodiscard]] const std::vector<Word>& words() const { return words_; }
+
+ private:
+  void extend() {
+    if (weights_ == m_) words_.push_back(word_);
+    const bool forward = forwards_ < m_;
+    if (forward) {
+      ++forwards_;
+      with(make_pass(PassKind::kF, forwards_ - 1), {});
+      --forwards_;
+    }
+    for (const PassKind kind : {PassKind::kB, PassKind::kW, PassKind::kBW}) {
+      const bool is_weight = kind == PassKind::kW;
+      if (is_weight ? weights_ == backwards_ : backwards_ == forwards_) continue;
+      if (kind == PassKind::kBW && weights_ != backwards_) continue;
+      const Pass pass = make_pass(kind, is_weight ? weights_ : backwards_);
+      backwards_ += is_weight ? 0 : 1;
+      weights_ += kind == PassKind::kB ? 0 : 1;
+      with(pass, {});
+      if (forward) {
+        const Pass beside = make_pass(PassKind::kF, forwards_++);
+        with(make_pass(PassKind::kFB, static_cast<int>(word_.pairs.size())),
+             OverlappedPair{beside, pass});
+        --forwards_;
+      }
+      backwards_ -= is_weight ? 0 : 1;
+      weights_ -= kind == PassKind::kB ? 0 : 1;
+    }
+  }
+
+  void with(const Pass& pass, const std::optional<OverlappedPair>& pair) {
+    word_.passes.push_back(pass);
+    if (pair) word_.pairs.push_back(*pair);
+    extend();
+    word_.passes.pop_back();
+    if (pair) word_.pairs.pop_back();
+  }
+
+  int m_;
+  int forwards_ = 0;
+  int backwards_ = 0;
+  int weights_ = 0;
+  Word word_;
+  std::vector<Word> words_;
+};
+
+// The least time of all orders, by the bytes that they keep.
+std::map<Bytes, Seconds> least_of_all(const Problem& problem) {
+  const EveryWord every(problem.shape.microbatches);
+  std::map<Bytes, Seconds> least;
+  const auto run = [&](const std::vector<const Word*>& chosen) {
+    PassLists lists;
+    std::vector<OverlappedPair> pairs;
+    for (const Word* word : chosen) {
+      lists.push_back(word->passes);
+      for (Pass& pass : lists.back()) {
+        if (pass.kind != PassKind::kFB) continue;
+        pairs.push_back(word->pairs[pass.microbatch]);
+        pass = make_pass(PassKind::kFB, static_cast<int>(pairs.size()) - 1);
+      }
+    }
+    try {
+      const Evaluation result = evaluate({problem.shape, problem.placement, lists, pairs}, problem);
+      const Seconds time = time_of(result, problem.objective);
+      const auto [known, first] = least.try_emplace(result.peak_activation(), time);
+      if (!first) known->second = std::min(known->second, time);
+    } catch (const InfeasibleError&) {
+      // A deadlock: no program.
+    }
+  };
+  for (const Word& one : every.words()) {
+    if (problem.shape.devices == 1) run({&one});
+    for (const Word& other : every.words()) {
+      if (problem.shape.devices == 2) run({&one, &other});
+    }
+  }
+  return least;
+}
+
+// Stages that differ; blocks from a tenth of their passes on, shorter than a pass alone too.
+Problem random_of_short_blocks(testing::Random& random) {
+  const int devices = random.integer(1, 2);
+  const Shape shape{devices, 1, devices == 1 ? 3 : 2, 1};
+  Problem problem =
+      testing::random_problem(random, shape, Placement::looped(devices, 1), random.coin());
+  for (StageCost& stage : problem.stages) {
+    stage.overlapped =
+        random.real(0.1, 1) * (stage.forward + stage.backward_input + stage.backward_weight);
+  }
+  problem.kinds.clear();
+  problem.kind_of_unit.clear();
+  problem.objective = random.coin() ? Objective::kMakespan : Objective::kCost;
+  return problem;
+}
+
+TEST(PairedBound, IsNeverAboveTheBestOfAllOrders) {
+  testing::Random random(3);
+  int reached = 0;
+  for (int round = 0; round < 60; ++round) {
+    const Problem problem = random_of_short_blocks(random);
+    std::optional<Seconds> least;
+    for (const auto& [kept, time] : least_of_all(problem)) {
+      SCOPED_TRACE(fmt::format("round {}, {} bytes", round, kept.value()));
+      least = std::min(time, least.value_or(time));
+      const Seconds bound = bound_with_pairs(problem, kept).seconds();
+      EXPECT_LE(bound.value(), least->value() * (1 + 1e-9));
+      reached += bound.value() > least->value() * (1 - 1e-9) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(reached, 10);
+}
+
+// A device whose block hides nothing waits for less than one whose block does would say.
+TEST(PairedBound, SaysHowLongItsDeviceWaits) {
+  Problem problem = testing::make_problem({2, 1, 6, 1}, {2, 2, 2, 0});
+  problem.stages[0].overlapped = Seconds(6);
+  problem.stages[1].overlapped = Seconds(4);
+  const Seconds bound = bound_with_pairs(problem, Bytes(6)).seconds();
+  const BoundReason reason = reason_of_bound_with_pairs(problem, Bytes(6));
+  EXPECT_EQ(reason.device, 0);
+  EXPECT_EQ(reason.idle, bound - Seconds(6 * 6));
 }
 
 // One device that holds enough: all but the first F and the last backward run in blocks.
