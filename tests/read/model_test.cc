@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <functional>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
@@ -10,9 +9,12 @@
 #include "models/layer_parameters.h"
 #include "models/layer_work.h"
 #include "tests/folder.h"
+#include "tests/read/message_of.h"
 
 namespace pipesim::model_test {
 namespace {
+
+using testing::message_of;
 
 const std::string kData = std::string(PIPESIM_SOURCE_DIR) + "/tests/read/data/hf/";
 
@@ -31,15 +33,6 @@ Transformer model(const std::string& text) {
   const Transformer read = read_model(map.require("model", "a model"));
   map.finish();
   return read;
-}
-
-std::string message_of(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 std::string refusal(const std::string& text) {

@@ -3,18 +3,12 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+#include "tests/read/message_of.h"
+
 namespace pipesim::yaml_test {
 namespace {
 
-// The message of the InputError that `read` throws, or "" when it throws none.
-std::string message_of(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
+using testing::message_of;
 
 std::string refusal(const std::string& text, const std::function<void(YamlMap&)>& read) {
   return message_of([&] {
