@@ -110,18 +110,18 @@ std::string fault_of_encoder(const Transformer& model, const LayerContext& conte
 
 std::string fault_of_setting(const LayerContext& context) {
   if (context.context > 1) {
-    return "context parallelism of a traced model is not modelled: its file does not say how ranks "
-           "exchange a sequence";
+    return "context parallelism of a traced model is not modelled: its trace does not say how "
+           "ranks exchange a sequence";
   }
   if (is_quantized(context.precision)) {
-    return "a traced model runs in bf16, fp16 or fp32: its file does not say which kernels would "
+    return "a traced model runs in bf16, fp16 or fp32: its trace does not say which kernels would "
            "run in 8 or 4 bits";
   }
   if (context.recompute.of_modules()) {
-    return "a traced model is recomputed in full or not at all: its file has no modules by name";
+    return "a traced model is recomputed in full or not at all: its trace has no modules by name";
   }
   if (context.offloaded.any()) {
-    return "modules of a traced model cannot be offloaded: its file has none by name";
+    return "modules of a traced model cannot be offloaded: its trace has none by name";
   }
   if (context.adapter_rank > 0) {
     return "adapters (lora_rank) of a traced model are not modelled: trace the model with its "
@@ -133,46 +133,71 @@ std::string fault_of_setting(const LayerContext& context) {
   return "";
 }
 
-// The side of experts' matmuls that expert ranks divide has to be theirs.
+bool divides(int ranks, double number) { return std::fmod(number, ranks) == 0; }
+
+// Ranks divide the constant of a side: of sequences times heads, the heads.
 std::string fault_of_matmul(const TracedMatmul& matmul, const LayerContext& context) {
-  const auto divides = [&](TracedSide side, int ranks) {
-    const TracedSize& size = matmul.sides[static_cast<size_t>(side)];
-    return size.has_tokens() || std::fmod(size.factor, ranks) == 0;
-  };
-  if (matmul.experts && !divides(TracedSide::kBatch, context.expert)) {
+  if (matmul.experts && !divides(context.expert, matmul.sides.front().factor)) {
     return fmt::format("{} of {} experts does not divide by expert_model_parallel_size {}",
                        matmul.name, matmul.sides.front().factor, context.expert);
   }
+  if (matmul.divided == TracedSide::kNone) return "";
   const int ranks = matmul.experts ? context.expert_tensor : context.tensor;
-  if (matmul.divided == TracedSide::kNone || divides(matmul.divided, ranks)) return "";
-  return fmt::format("{}, {} wide, does not divide by {} {}", matmul.name,
-                     matmul.sides[static_cast<size_t>(matmul.divided)].factor,
+  const double number = matmul.sides[static_cast<size_t>(matmul.divided)].factor;
+  if (divides(ranks, number)) return "";
+  return fmt::format("{}, {} wide, does not divide by {} {}", matmul.name, number,
                      matmul.experts ? "expert_tensor_parallel_size" : "tensor_model_parallel_size",
                      ranks);
 }
 
 std::string fault_of_block(const TracedBlock& block, const LayerContext& context) {
+  for (const TracedHeads& heads : block.heads) {
+    if (divides(context.tensor, static_cast<double>(heads.number))) continue;
+    return fmt::format("{} heads of {} in {} do not divide by tensor_model_parallel_size {}",
+                       heads.number, heads.name, block.name, context.tensor);
+  }
   for (const TracedMatmul& matmul : block.forward.matmuls) {
     if (std::string fault = fault_of_matmul(matmul, context); !fault.empty()) return fault;
-  }
-  for (const TracedAttention& attention : block.forward.attention) {
-    if (!attention.divided || std::fmod(attention.groups, context.tensor) == 0) continue;
-    return fmt::format("{} heads of keys in {} do not divide by tensor_model_parallel_size {}",
-                       attention.groups, block.name, context.tensor);
   }
   return "";
 }
 
+// True if some size has the square of the sequence, as scores of attention that is not fused.
+bool has_square_sizes(const Traced& traced) {
+  const auto is_square = [](const TracedTensor& tensor) { return tensor.elements.seq > 1; };
+  return std::ranges::any_of(traced.blocks, [&](const TracedBlock& block) {
+    return std::ranges::any_of(block.forward.moved, is_square) ||
+           std::ranges::any_of(block.backward_input.moved, is_square);
+  });
+}
+
+std::string fault_of_lengths(const Traced& traced, const LayerContext& context) {
+  const bool divided = context.whole > 0;
+  const int tokens = divided ? context.whole : context.seq_length;
+  if (tokens < traced.least_tokens || tokens > traced.most_tokens) {
+    return fmt::format(
+        "seq_length {} is outside of the {} to {} tokens that the model was traced for: trace it "
+        "for sequences of this length",
+        tokens, traced.least_tokens, traced.most_tokens);
+  }
+  return divided && has_square_sizes(traced)
+             ? "its attention makes all scores: documents and slices of a sequence need a model "
+               "that calls scaled_dot_product_attention"
+             : "";
+}
+
 std::string fault_of_traced(const Traced& traced, const LayerContext& context) {
-  if (std::string fault = fault_of_setting(context); !fault.empty()) return fault;
+  for (std::string fault : {fault_of_setting(context), fault_of_lengths(traced, context)}) {
+    if (!fault.empty()) return fault;
+  }
   for (const TracedBlock& block : traced.blocks) {
     if (std::string fault = fault_of_block(block, context); !fault.empty()) return fault;
   }
   const bool divided = std::ranges::any_of(
       traced.blocks, [](const TracedBlock& block) { return block.parameters.tensor > 0; });
   if (context.tensor > 1 && !divided) {
-    return "tensor ranks divide no matrix of the traced model: name those that they do with "
-           "--columns and --rows of tools/trace_torch.py";
+    return "tensor ranks divide no matrix of the traced model: trace it with the names of those "
+           "that they do";
   }
   return "";
 }

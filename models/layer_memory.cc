@@ -298,12 +298,11 @@ void Tensors::experts() {
 }
 
 KeptTensors kept_of_traced(const TracedBlock& block, const LayerContext& context) {
-  const auto kept = [&](TracedUse use) { return traced_kept(block, use, context); };
-  return {
-      {"saved for the input's gradient", kept(TracedUse::kInput), Kept::kForB},
-      {"saved for the weights' gradients", kept(TracedUse::kWeights), Kept::kForW},
-      {"saved for both gradients", kept(TracedUse::kBoth), Kept::kForBoth},
-      {"gradients that the weights' are made of", kept(TracedUse::kFromBackward), Kept::kFromB}};
+  const auto kept = [&](Kept until) { return traced_kept(block, until, context); };
+  return {{"saved for the input's gradient", kept(Kept::kForB), Kept::kForB},
+          {"saved for the weights' gradients", kept(Kept::kForW), Kept::kForW},
+          {"saved for both gradients", kept(Kept::kForBoth), Kept::kForBoth},
+          {"gradients that the weights' are made of", kept(Kept::kFromB), Kept::kFromB}};
 }
 
 }  // namespace

@@ -15,18 +15,12 @@
 
 #include <boost/container/static_vector.hpp>
 
+#include "models/kept.h"
 #include "models/layer_context.h"
 #include "models/transformer.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
-
-enum class Kept : std::uint8_t {
-  kForB,     // from F to the end of B
-  kForW,     // from F to the end of W
-  kForBoth,  // the same, read by both
-  kFromB     // made by B, until the end of W
-};
 
 struct KeptTensor {
   const char* name = "";

@@ -34,9 +34,9 @@ namespace pipesim {
 Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
                 const LayerContext& context);
 
-// The part of a decoder layer or an MTP module between the two exchanges of tokens: routed experts,
-// and rows sorted by them and back. The MLP where it has no experts; nothing without one, and of
-// traced blocks.
+// The part of a decoder layer or an MTP module between the two exchanges of tokens. It is the
+// routed experts with the sorting of rows, or the MLP.
+// Empty for a layer that has neither, and for a traced block.
 Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
                const LayerContext& context);
 

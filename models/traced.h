@@ -1,15 +1,19 @@
-// A model's blocks as tools/trace_torch.py saw them run (docs/reference/traced.md).
+// A model's blocks as they were traced (docs/reference/traced.md): matmuls, attention, tensors
+// that other kernels read and write, and what a microbatch keeps.
 //
-// Every size is a product of a constant, the microbatch b and the sequence s. Tensor ranks divide
-// the values between a matrix divided by its outputs and one divided by its inputs. Expert ranks
-// exchange the inputs and the outputs of two such matrices of experts. All else is whole: under
-// sequence parallelism its tokens are divided.
+// Every size is a product of a constant, the sequences b of a microbatch and their tokens s.
+// Tensors are counted in elements. Matrices of columns are divided by their outputs, those of rows
+// by their inputs. Tensor ranks divide the values from columns to rows. Expert ranks exchange rows
+// where values enter experts' columns and where they leave experts' rows. All other values are
+// whole; sequence parallelism divides their tokens.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "models/kept.h"
 
 namespace pipesim {
 
@@ -27,7 +31,7 @@ enum class TracedDivision : std::uint8_t { kWhole, kTensor, kExperts };
 
 struct TracedTensor {
   TracedSize elements;
-  double bytes = 0;  // of an element; 0: as the model's weights
+  double bytes = 0;  // of one element; 0: as the model's weights
   TracedDivision division = TracedDivision::kWhole;
 };
 
@@ -41,13 +45,13 @@ struct TracedMatmul {
   bool fp32 = false;  // whatever the model's weights are
 };
 
-// A fused kernel over `batch` x `heads` rows of queries.
+// A fused kernel over `batch` x `heads` x `queries` rows.
 struct TracedAttention {
-  TracedSize batch, queries, keys;
+  TracedSize batch, queries, keys;  // sequences, and tokens of one
   double heads = 0;
-  double groups = 0;  // of keys and values
-  double qk = 0;
-  double v = 0;
+  double groups = 0;  // heads of keys and values
+  double qk = 0;      // elements of a head's query and key
+  double v = 0;       // and of its value
   bool causal = false;
   bool divided = false;  // tensor ranks divide heads and groups
   bool backward = false;
@@ -67,13 +71,19 @@ struct TracedExchange {
   bool enters = false;
 };
 
-enum class TracedUse : std::uint8_t { kInput, kWeights, kBoth, kFromBackward };
 struct TracedKept {
   TracedTensor tensor;
-  TracedUse use = TracedUse::kInput;
+  Kept until = Kept::kForB;
   TracedDivision gathered = TracedDivision::kWhole;  // by which ranks, before a matmul reads it
 };
 
+// Heads that tensor ranks share out whole.
+struct TracedHeads {
+  std::string name;  // of the matrix that makes them; "queries" or "keys" of an attention
+  long number = 0;
+};
+
+// Numbers of weights.
 struct TracedParameters {
   double whole = 0;
   double tensor = 0;
@@ -85,6 +95,7 @@ struct TracedBlock {
   TracedPass forward, backward_input, backward_weight;
   std::vector<TracedExchange> exchanges;  // of F, in their order
   std::vector<TracedKept> kept;           // summed by kind
+  std::vector<TracedHeads> heads;
   // By kernel of the backward: what the backward has made and still reads.
   std::vector<std::vector<TracedTensor>> working;
   TracedParameters parameters;
@@ -92,13 +103,11 @@ struct TracedBlock {
 };
 
 struct Traced {
-  std::string file;
+  int least_tokens = 1;     // of a sequence: its sizes hold from here
+  int most_tokens = 1;      // to here
   std::vector<int> layers;  // the block of each, by number
   std::vector<TracedBlock> blocks;
   double other_parameters = 0;  // outside of the blocks, beside embedding, output and last norm
 };
-
-// True if some size has the square of the sequence, as scores of attention that is not fused.
-bool has_square_sizes(const Traced& traced);
 
 }  // namespace pipesim

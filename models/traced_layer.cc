@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/tensor_exchange.h"
+
 namespace pipesim {
 namespace {
 
@@ -139,21 +141,10 @@ class Builder {
   }
 
   void exchange_tensor(const TracedExchange& exchange) {
-    if (context_.tensor == 1) return;
-    const Bytes bytes(whole_bytes(exchange.values, context_));
-    const bool forward = pass_ == PassKind::kF;
-    const auto collective = [&](CollectiveKind kind) {
-      work_.collectives.push_back({kind, Group::kTensor, bytes});
-    };
-    if (!context_.sequence_parallel) {
-      // Forward what leaves is summed, backward the gradient of what entered.
-      if (pass_ != PassKind::kW && exchange.enters != forward)
-        collective(CollectiveKind::kAllReduce);
-      return;
-    }
-    if (pass_ == PassKind::kW && !exchange.enters) return;
-    const bool gather = exchange.enters == (pass_ != PassKind::kB);
-    collective(gather ? CollectiveKind::kAllGather : CollectiveKind::kReduceScatter);
+    const auto kind = tensor_exchange(context_, pass_, exchange.enters);
+    if (!kind) return;
+    work_.collectives.push_back(
+        {*kind, Group::kTensor, Bytes(whole_bytes(exchange.values, context_))});
   }
 
   void exchange_rows(const TracedExchange& exchange) {
@@ -184,7 +175,7 @@ double kept_bytes(const TracedKept& kept, const LayerContext& context) {
   const double part = bytes_of(kept.tensor, context);
   if (kept.gathered == TracedDivision::kExperts) return part * context.expert_tensor;
   if (kept.gathered == TracedDivision::kWhole) return part;
-  const bool whole = kept.use == TracedUse::kFromBackward || context.keeps_gathered;
+  const bool whole = kept.until == Kept::kFromB || context.keeps_gathered;
   return whole ? whole_bytes(kept.tensor, context) : part;
 }
 
@@ -200,10 +191,10 @@ Work traced_work(const Transformer& model, const TracedBlock& block, PassKind pa
   return Builder(model, block, pass, context).run();
 }
 
-Bytes traced_kept(const TracedBlock& block, TracedUse use, const LayerContext& context) {
+Bytes traced_kept(const TracedBlock& block, Kept until, const LayerContext& context) {
   Bytes sum;
   for (const TracedKept& kept : block.kept) {
-    if (kept.use == use) sum += Bytes(kept_bytes(kept, context));
+    if (kept.until == until) sum += Bytes(kept_bytes(kept, context));
   }
   return sum;
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "models/tensor_exchange.h"
+
 namespace pipesim {
 namespace {
 
@@ -100,28 +102,13 @@ void WorkBuilder::norm(double tokens, double width, RecomputeGranularity of) {
   stream(PassKind::kB, 3 * one, 1);  // gradient, input, gradient
 }
 
-void WorkBuilder::before_divided(double width) {
-  if (context_.tensor == 1) return;
-  const double bytes = tokens_ * width * element_;
-  if (!context_.sequence_parallel) {
-    if (pass_ == PassKind::kB) collective(CollectiveKind::kAllReduce, Group::kTensor, bytes);
-    return;
-  }
-  const bool gather = pass_ != PassKind::kB;
-  collective(gather ? CollectiveKind::kAllGather : CollectiveKind::kReduceScatter, Group::kTensor,
-             bytes);
-}
+void WorkBuilder::before_divided(double width) { exchange_tensor(true, width); }
 
-void WorkBuilder::after_divided() {
-  if (context_.tensor == 1 || pass_ == PassKind::kW) return;
-  const double bytes = tokens_ * hidden_ * element_;
-  const bool forward = pass_ == PassKind::kF;
-  if (!context_.sequence_parallel) {
-    if (forward) collective(CollectiveKind::kAllReduce, Group::kTensor, bytes);
-    return;
-  }
-  collective(forward ? CollectiveKind::kReduceScatter : CollectiveKind::kAllGather, Group::kTensor,
-             bytes);
+void WorkBuilder::after_divided() { exchange_tensor(false, hidden_); }
+
+void WorkBuilder::exchange_tensor(bool enters, double width) {
+  const auto kind = tensor_exchange(context_, pass_, enters);
+  if (kind) collective(*kind, Group::kTensor, tokens_ * width * element_);
 }
 
 void WorkBuilder::residual() {

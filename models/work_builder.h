@@ -73,6 +73,7 @@ class WorkBuilder {
   void norm(double tokens, double width, RecomputeGranularity of = {});
   void before_divided(double width);  // the way into column-divided matrices
   void after_divided();               // the way out of row-divided ones
+  void exchange_tensor(bool enters, double width);
   void residual();
   void attention_block();
   void latent_projections();

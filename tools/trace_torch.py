@@ -1,22 +1,20 @@
 #!/usr/bin/env python3
 """Describes a PyTorch model for `model: {traced: FILE}`, from its own code and without a GPU (PyTorch 1.13 or later).
 
-    tools/trace_torch.py model.py:build hidden=4096 layers=32 -o model.json
-    tools/trace_torch.py package.module:function -o model.json
+    tools/trace_torch.py model.py:build hidden=4096 layers=32 -o model.json    # or package.module:build
     tools/trace_torch.py hf:FOLDER_OR_NAME num_hidden_layers=8 -o model.json   # transformers' AutoConfig
 
 The function is called with the arguments and returns a torch.nn.Module. It is built on the meta device: no number is
 stored or computed. Its forward is run for token ids of BATCH x SEQ, or for what --inputs makes; then each block of its
-longest list of blocks is run forward and backward by itself, at three sizes, so that every size is known in the
-microbatch b and the sequence s. docs/reference/traced.md has the format. Exit codes: 0 written, 2 bad input, or a model
-that cannot be described.
+longest list of blocks is run forward and backward by itself, also for twice the batch and for the longest sequence, so
+that every size is known in the microbatch b and the sequence s, between these two lengths. docs/reference/traced.md has
+the format. Exit codes: 0 written, 2 bad input, or a model that cannot be described.
 """
 import argparse
 import ast
+import contextlib
 import importlib
-import inspect
 import json
-import math
 import os
 import re
 import sys
@@ -25,7 +23,8 @@ try:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 except ImportError:
-    sys.exit("trace_torch.py needs PyTorch 1.13 or later")
+    print("trace_torch.py needs PyTorch 1.13 or later", file=sys.stderr)
+    sys.exit(2)
 
 META = torch.device("meta")
 # Last words of a parameter's name, less `weight` and `bias`: of matrices divided by outputs, by inputs, of experts.
@@ -41,6 +40,18 @@ class BadInput(Exception):
     """Bad input, or a model that is not described."""
 
 
+@contextlib.contextmanager
+def told(what):
+    """Any error, also in code of others, as one line that begins with `what`."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{what}: {error}") from error
+    except Exception as error:
+        lines = str(error).strip().splitlines() or ["it says nothing"]
+        raise BadInput(f"{what}: {type(error).__name__}: {lines[0].split('. ')[0]}") from error
+
+
 class OnMeta(TorchDispatchMode):
     """Makes every tensor on the meta device."""
 
@@ -50,11 +61,8 @@ class OnMeta(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         if any(argument.name == "device" for argument in function._schema.arguments):
             kwargs["device"] = META
-        try:
+        with told(f"{function} of shapes without numbers"):
             made = function(*args, **kwargs)
-        except (NotImplementedError, RuntimeError) as error:
-            why = str(error).split(". ")[0].splitlines()[0]
-            raise BadInput(f"{function} cannot run without numbers, on which what it makes depends ({why})") from error
         if isinstance(made, torch.Tensor) and made.dim() > 0 and made.device != META:
             return torch.empty_like(made, device=META)
         return made
@@ -80,29 +88,21 @@ def load(target):
         raise BadInput(f"'{target}': expected FILE.py:FUNCTION, MODULE:FUNCTION or hf:NAME")
     folder, file = os.path.split(place) if place.endswith(".py") else ("", place)
     sys.path.insert(0, os.path.abspath(folder))
-    module = importlib.import_module(file[:-3] if file.endswith(".py") else file)
+    with told(f"{place} cannot be loaded"):
+        module = importlib.import_module(file[:-3] if file.endswith(".py") else file)
     if not callable(getattr(module, name, None)):
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise BadInput(f"{place} has no function '{name}'; it has {', '.join(sorted(known)[:12]) or 'none'}")
     return getattr(module, name)
 
 
-def from_config(name, **arguments):
-    from transformers import AutoConfig, AutoModelForCausalLM
-    return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(name, **arguments, use_cache=False))
-
-
 def build(target, arguments, dtype):
-    if target.startswith("hf:"):
-        make, arguments = from_config, dict(arguments, name=target[3:])
-    else:
-        make = load(target)
-    try:
-        inspect.signature(make).bind(**arguments)
-    except TypeError as error:
-        raise BadInput(f"{target}: {error}") from error
-    with OnMeta():
-        model = make(**arguments)
+    make = None if target.startswith("hf:") else load(target)
+    with told(target), OnMeta():
+        if make is None:
+            from transformers import AutoConfig, AutoModelForCausalLM
+            config = AutoConfig.from_pretrained(target[3:], **arguments, use_cache=False)
+        model = make(**arguments) if make else AutoModelForCausalLM.from_config(config)
     if not isinstance(model, torch.nn.Module):
         raise BadInput(f"{target} returns {type(model).__name__}, no torch.nn.Module")
     return model.to(dtype).train()
@@ -118,7 +118,7 @@ def find_blocks(model, name):
         return name, lists[name]
     sizes = {path: sum(p.numel() for block in blocks for p in block.parameters())
              for path, blocks in lists.items() if 0 < len({type(b) for b in blocks}) <= max(1, len(blocks) // 2)}
-    if not sizes or max(sizes.values()) == 0:
+    if not any(sizes.values()):
         raise BadInput("the model has no list of blocks (ModuleList, ModuleDict or Sequential)")
     path = max(sizes, key=sizes.get)
     return path, lists[path]
@@ -142,10 +142,6 @@ def role_of(name, names, options):
     return "experts-columns" if is_in else "whole"
 
 
-def storage_of(tensor):
-    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
-
-
 def tensors_in(value):
     if isinstance(value, torch.Tensor):
         yield value
@@ -166,9 +162,10 @@ class Trace(TorchDispatchMode):
         self.operations = {"forward": [], "backward": []}
         self.phase = "forward"
         self.saved = []
+        self.heads = {}  # storage -> numbers of heads
 
     def key(self, tensor):
-        storage = storage_of(tensor)
+        storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
         if storage._cdata not in self.held:
             self.held[storage._cdata] = (storage, len(self.held))
             self.whole[len(self.held) - 1] = (storage.nbytes() // tensor.element_size(), str(tensor.dtype)[6:])
@@ -187,6 +184,10 @@ class Trace(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = str(function).rpartition(".")[0]
         out = function(*args, **(kwargs or {}))
+        if name in ("aten.transpose", "aten.permute") and out.dim() > 3:
+            was, now = args[0].stride(), out.stride()
+            if was[-1] == now[-1] and was[-2] != now[-2]:  # heads are turned to the front, as for attention
+                self.heads.setdefault(self.key(out), set()).add(args[0].shape[-2])
         reads = list(tensors_in([args, kwargs or {}]))
         writes = list(tensors_in(out))
         mutates = any(a.alias_info is not None and a.alias_info.is_write for a in function._schema.arguments)
@@ -268,8 +269,7 @@ def trace_block(block, args, kwargs):
         Trace.current = None
         for hook in hooks:
             hook.remove()
-        for parameter in block.parameters():
-            parameter.grad = None
+        block.zero_grad(set_to_none=True)
     return {"trace": trace, "parameters": parameters, "outside": outside, "gradients": gradients,
             "input": [trace.key(t) for t in given if t.requires_grad], "output": trace.key(out), "width": out.shape[-1]}
 
@@ -289,8 +289,7 @@ def arguments_of_blocks(model, blocks, inputs):
     for index, block in enumerate(blocks):
         block.forward = keep(index, block.forward)
     try:
-        with OnMeta():
-            model(**inputs) if isinstance(inputs, dict) else model(*inputs)
+        model(**inputs) if isinstance(inputs, dict) else model(*inputs)
     finally:
         for block in blocks:
             del block.forward
@@ -300,15 +299,16 @@ def arguments_of_blocks(model, blocks, inputs):
 
 
 def size_text(values, options, what):
-    """A number seen at (b, s), (2b, s) and (b, 2s) as a product of b, s and a constant."""
-    powers = [math.log2(other / values[0]) if values[0] and other else 0 for other in values[1:]]
-    if any(power not in (0, 1, 2) for power in powers):
-        raise BadInput(f"{what}: {values} for (b, s), (2b, s) and (b, 2s) are no product of b and s")
+    """A number seen at the three sizes as a product of b, s and a constant."""
+    powers = [next((power for power in range(3) if other * of ** power == values[0] * to ** power), None)
+              for other, of, to in zip(values[1:], (1, options.seq), (2, options.longest))]
+    if None in powers:
+        b, s = options.batch, options.seq
+        raise BadInput(f"{what}: {values} for {b} x {s}, {2 * b} x {s} and {b} x {options.longest} tokens are no product of "
+                       "the two: trace a range of lengths (--seq, --longest) that crosses no window")
     factor = values[0] / (options.batch ** powers[0] * options.seq ** powers[1])
-    words = ["b"] * int(powers[0]) + ["s"] * int(powers[1])
-    if not words:
-        return values[0]
-    return "*".join(words + [f"{factor:.17g}"] * (factor != 1))
+    words = ["b"] * powers[0] + ["s"] * powers[1]
+    return "*".join(words + [f"{factor:.17g}"] * (factor != 1)) if words else values[0]
 
 
 def same(values, what):
@@ -322,10 +322,7 @@ def present(**facts):
 
 
 class Description:
-    """One block, from its traces at three sizes: what each operation reads and writes, and how ranks divide it.
-
-    Between a matrix divided by outputs and one divided by inputs a tensor is divided, or within experts.
-    """
+    """One block, from its traces at three sizes. Ranks divide tensors between a matrix of columns and one of rows."""
 
     def __init__(self, block, traces, options):
         self.traces, self.first, self.options = traces, traces[0], options
@@ -335,11 +332,9 @@ class Description:
         self.shapes = {name: list(p.shape) for name, p in block.named_parameters()}
         self.division = {key: self.division_of(role, len(self.shapes[self.name_of[key]]))
                          for key, role in self.roles.items()}
-        self.entered = set()
-        self.tensors, self.index = [], {}
+        self.tensors, self.index, self.heads = [], {}, {}
         self.made_of = dict(self.roles)  # storages computed from one parameter alone, such as a cast
-        self.made = set()
-        self.read_for_weights = set()
+        self.entered, self.made, self.read_for_weights = set(), set(), set()
 
     @staticmethod
     def division_of(role, dimensions=2):
@@ -380,10 +375,8 @@ class Description:
         if not any(divided):
             return facts, ""
         gradient = any(w["storage"] in self.first["gradients"] for w in operation["writes"])
-        if gradient or operation["matmul"]["batch"] == 1:
-            facts["divided"] = "m" if divided[0] else "n"
-        else:
-            facts["divided"] = "batch"
+        batched = operation["matmul"]["batch"] > 1 and not gradient
+        facts["divided"] = "batch" if batched else "m" if divided[0] else "n"
         return facts, "experts" if experts else "tensor"
 
     def exchange(self, operation, roles, role, facts):
@@ -417,13 +410,17 @@ class Description:
             facts.update(more)
             made = self.first["gradients"].get(outputs[0])
             facts["parameter"] = next((self.name_of[k] for k in operation["operands"] if k in self.name_of), made)
+            if phase == "forward" and outputs[0] in self.first["trace"].heads:
+                self.heads[facts["parameter"]] = sorted(self.first["trace"].heads[outputs[0]])
         elif "attention" in operation:
             facts["attention"] = self.sizes(at_once, "attention", what)
             facts["causal"] = operation["causal"]
             if division:
                 facts["divided"] = "heads"
         self.follow(inputs, outputs, division)
-        if phase == "backward" and self.makes_gradients(operation, inputs, outputs):
+        # Matmuls that make weights' gradients, and sums of what these read: biases'.
+        of_weights = phase == "backward" and all(key in self.first["gradients"] for key in outputs)
+        if of_weights and ("matmul" in operation or self.read_for_weights.issuperset(inputs)):
             facts["for"] = "weights"
             self.read_for_weights.update(inputs)
         if phase == "forward":
@@ -435,12 +432,6 @@ class Description:
 
     def sizes(self, at_once, of, what):
         return {side: size_text([each[of][side] for each in at_once], self.options, what) for side in at_once[0][of]}
-
-    def makes_gradients(self, operation, inputs, outputs):
-        """True of matmuls that make weights' gradients, and of sums of what these read: biases'."""
-        if any(key not in self.first["gradients"] for key in outputs):
-            return False
-        return "matmul" in operation or self.read_for_weights.issuperset(inputs)
 
     def follow(self, inputs, outputs, division):
         roles = [self.made_of.get(key) for key in inputs]
@@ -491,61 +482,66 @@ class Description:
             count = same([len(each["trace"].operations[phase]) for each in self.traces], "the number of operations")
             operations[phase] = [self.describe(phase, i) for i in range(count)]
         if self.division.get(self.first["output"]):
-            raise BadInput("ranks divide the block's output: name the matrix that makes it with --rows, or those before "
-                           "with --whole")
+            raise BadInput("ranks divide the output: name what makes it with --rows, or what stands before with --whole")
         kept, gradients = self.kept(operations)
-        parameters = [{"name": name, "shape": self.shapes[name], "division": self.roles[key]}
+        parameters = [present(name=name, shape=self.shapes[name], division=self.roles[key], heads=self.heads.get(name))
                       for name, key in self.first["parameters"].items()]
         return {"parameters": parameters, "tensors": self.tensors, **operations, "saved": kept, "gradients": gradients}
 
 
-def find_ends(model, path, blocks, hidden):
-    """Embedding, output, positions and last norm, by their shapes."""
+def find_ends(model, path, blocks, hidden, options):
+    """Embedding, output, positions and last norm, by their modules and shapes. Positions have a row for every token."""
     inside = {id(p) for block in blocks for p in block.parameters()}
-    outside = {name: p for name, p in model.named_parameters() if id(p) not in inside}
-    tables = [(name, m) for name, m in model.named_modules()
-              if isinstance(m, torch.nn.Embedding) and m.embedding_dim == hidden and id(m.weight) not in inside]
+    held = {f"{name}.{key}".lstrip("."): (module, p) for name, module in model.named_modules()
+            for key, p in module.named_parameters(recurse=False) if id(p) not in inside}
+    tables = {key: p for key, (module, p) in held.items() if isinstance(module, torch.nn.Embedding) and p.shape[1] == hidden}
     if not tables:
         raise BadInput(f"the model has no torch.nn.Embedding of width {hidden} beside {path}")
-    name, table = max(tables, key=lambda each: each[1].num_embeddings)
-    rows = table.num_embeddings
-    tied = sum(getattr(module, "weight", None) is table.weight for module in model.modules()) > 1
-    left = {key: p for key, p in outside.items() if p is not table.weight}
-    outputs = [key for key, p in left.items() if sorted(p.shape) == sorted((rows, hidden))]
-    if not outputs and not tied:
+    name, table = max(tables.items(), key=lambda each: each[1].shape[0])
+    rows = table.shape[0]
+    outputs = [key for key, (_, p) in held.items() if p.shape == (rows, hidden) and key not in tables]
+    if not outputs:
         raise BadInput(f"the model has no output matrix of {rows} x {hidden} (its embedding is {name})")
-    left = {key: p for key, p in left.items() if key not in outputs[:1]}
-    positions = [key for key, p in left.items() if p.dim() >= 2 and p.numel() % hidden == 0 and p.shape[-1] == hidden]
-    most = left.pop(positions[0]).numel() // hidden if positions else 0
-    norms = [key for key, p in left.items() if p.dim() == 1 and p.numel() == hidden]
-    return {"hidden_size": hidden, "vocab_size": rows, "tied": not outputs, "max_positions": most,
+    tied = any(held[key][1] is table for key in outputs)
+    left = {key: each for key, each in held.items() if each[1] is not table and (tied or key != outputs[0])}
+    positions = [key for key, (module, p) in left.items() if p.dim() > 1 and options.seq <= p.shape[-2] == p.numel() // hidden
+                 and (key in tables or not type(module).__module__.startswith("torch.nn"))]
+    most = left.pop(positions[0])[1].shape[-2] if positions else 0
+    if positions and most < options.longest:
+        raise BadInput(f"{positions[0]} has {most} rows, fewer than the {options.longest} tokens of --longest")
+    norms = [key for key, (_, p) in left.items() if p.dim() == 1 and p.numel() == hidden]
+    return {"hidden_size": hidden, "vocab_size": rows, "tied": tied, "max_positions": most,
             "norm": "LayerNorm" if len(norms) > 1 else "RMSNorm",
-            "other_parameters": {key: list(p.shape) for key, p in left.items() if key not in norms}}
+            "other_parameters": {key: list(p.shape) for key, (_, p) in left.items() if key not in norms}}
 
 
 def describe(options):
     arguments = split_arguments(options.arguments)
+    for pattern in ("columns", "rows", "experts", "whole"):
+        with told(f"--{pattern} {getattr(options, pattern)}"):
+            re.compile(getattr(options, pattern))
+    torch.nn.functional.scaled_dot_product_attention = attend  # before code of others takes it by name
     make_inputs = load(options.inputs) if options.inputs else None
-    torch.nn.functional.scaled_dot_product_attention = attend
     model = build(options.model, arguments, getattr(torch, options.type))
     path, blocks = find_blocks(model, options.blocks)
-    sizes = [(options.batch, options.seq), (2 * options.batch, options.seq), (options.batch, 2 * options.seq)]
     calls = []
-    for batch, seq in sizes:
-        with OnMeta():
+    for batch, seq in ((options.batch, options.seq), (2 * options.batch, options.seq), (options.batch, options.longest)):
+        with told(f"the forward of {batch} x {seq} tokens (--batch, --seq, --longest)"), OnMeta():
             inputs = make_inputs(batch, seq) if make_inputs else (torch.zeros(batch, seq, dtype=torch.long),)
-        calls.append(arguments_of_blocks(model, blocks, inputs))
+            calls.append(arguments_of_blocks(model, blocks, inputs))
     kinds, layers, hidden = {}, [], 0
     for i, block in enumerate(blocks):
-        traces = [trace_block(block, *of_size[i]) for of_size in calls]
+        with told(f"{path}.{i}"):
+            traces = [trace_block(block, *of_size[i]) for of_size in calls]
+            one = Description(block, traces, options).whole()
         hidden = traces[0]["width"]
-        one = Description(block, traces, options).whole()
         known = json.dumps(one)
         kinds.setdefault(known, {"name": f"{path}.{i}", "kind": type(block).__name__, **one})
         layers.append(list(kinds).index(known))
     return {"schema": "pipesim-trace/1", "model": options.model, "arguments": {k: str(v) for k, v in arguments.items()},
-            "torch": torch.__version__, "type": options.type, "parameters": sum(p.numel() for p in model.parameters()),
-            **find_ends(model, path, blocks, hidden), "layers": layers, "blocks": list(kinds.values())}
+            "torch": torch.__version__, "type": options.type, "sequences": [options.seq, options.longest],
+            "parameters": sum(p.numel() for p in model.parameters()),
+            **find_ends(model, path, blocks, hidden, options), "layers": layers, "blocks": list(kinds.values())}
 
 
 def parse(words):
@@ -553,17 +549,21 @@ def parse(words):
     parser.add_argument("model", help="FILE.py:FUNCTION, MODULE:FUNCTION or hf:NAME")
     parser.add_argument("arguments", nargs="*", metavar="NAME=value", help="arguments of the function or the config")
     parser.add_argument("-o", "--output", required=True, metavar="FILE")
-    parser.add_argument("--inputs", metavar="FILE.py:FUNCTION", help="makes forward's arguments for (batch, seq), a tuple or "
-                        "a dict; by default token ids")
+    parser.add_argument("--inputs", metavar="FILE.py:FUNCTION", help="makes forward's arguments for (batch, seq): a tuple or a dict")
     parser.add_argument("--blocks", metavar="NAME", help="the list of blocks, such as model.layers")
-    parser.add_argument("--batch", type=int, default=2, help="sequences of the first trace (2)")
-    parser.add_argument("--seq", type=int, default=512, help="tokens of the first trace, which must go twofold too (512)")
+    parser.add_argument("--batch", type=int, default=2, help="sequences of the first trace, which must go twofold too (2)")
+    parser.add_argument("--seq", type=int, default=512, help="tokens of the shortest sequence to be planned (512)")
+    parser.add_argument("--longest", type=int, help="tokens of the longest one (8 times --seq)")
     parser.add_argument("--type", default="bfloat16", choices=["bfloat16", "float16", "float32"])
     parser.add_argument("--columns", default=COLUMNS, metavar="PATTERN", help="matrices divided by their outputs")
     parser.add_argument("--rows", default=ROWS, metavar="PATTERN", help="matrices divided by their inputs")
     parser.add_argument("--experts", default=EXPERTS, metavar="PATTERN", help="modules that hold experts")
     parser.add_argument("--whole", default=r"(?!)", metavar="PATTERN", help="matrices that no rank divides")
-    return parser.parse_intermixed_args(words)
+    options = parser.parse_intermixed_args(words)
+    options.longest = options.longest or 8 * options.seq
+    if options.batch < 1 or not 0 < options.seq < options.longest:
+        parser.error("expected --batch of 1 or more, --seq of 1 or more, and --longest above it")
+    return options
 
 
 def text_of(value):
@@ -579,12 +579,12 @@ def main(words):
     options = parse(words)
     try:
         document = describe(options)
-    except (BadInput, ModuleNotFoundError) as error:
+        with open(options.output + ".part", "w") as file:
+            file.write(text_of(document) + "\n")
+        os.replace(options.output + ".part", options.output)
+    except (BadInput, OSError) as error:
         print(f"trace_torch.py: {error}", file=sys.stderr)
         return 2
-    with open(options.output + ".part", "w") as file:
-        file.write(text_of(document) + "\n")
-    os.replace(options.output + ".part", options.output)
     print(f"wrote {options.output}: {document['parameters'] / 1e9:.2f}B parameters, {len(document['layers'])} blocks, "
           f"different: {len(document['blocks'])}")
     for block in document["blocks"]:

@@ -124,6 +124,7 @@ std::optional<Band> read_band(const Scenario& scenario) {
   const auto& anchor = scenario.roofline->anchor;
   const Gpu& gpu = scenario.hardware->gpu;
   const Transformer& model = scenario.modelled->model;
+  if (model.traced && !anchor) return std::nullopt;
   const ParallelSizes& sizes = scenario.parallel;
   BandQuery query{.gpu = gpu.like.empty() ? gpu.name : gpu.like,
                   .precision = precision_name(*scenario.modelled),

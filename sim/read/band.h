@@ -14,7 +14,8 @@ namespace pipesim {
 // The band by residuals.csv, or by anchored_residuals.csv where the scenario has an anchor of its
 // own model and precision. Its framework is the one that the scenario names, else the one that most
 // measured runs of its software have. Empty where costs are given, where no run is of its kind, and
-// where the catalogue has no such file.
+// where the catalogue has no such file. A traced model has a band with an anchor alone: each of its
+// operations is a kernel, and those of measured runs are fused.
 std::optional<Band> read_band(const Scenario& scenario);
 
 // How far off differences between schedules of the scenario may be: of the catalogue's

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "models/traced.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/band.h"
@@ -422,23 +421,15 @@ void settle_memory(YamlMap& root, Scenario& scenario) {
                   human(memory), human(margin)));
 }
 
-// A traced model does not know every setting that is read behind it.
-std::string fault_of_traced(const ScheduleChoice& choice, const Scenario& scenario) {
+// A model may not know how a schedule recomputes, or divides sequences.
+void check_layers(YamlMap& root, const Scenario& scenario) {
+  if (!scenario.modelled) return;
   const Modelled& modelled = *scenario.modelled;
-  LayerContext context = modelled.context;
-  context.recompute = granularity_of(choice);
-  if (std::string fault = fault_of(modelled.model, context); !fault.empty()) return fault;
-  const bool divided = scenario.batch.unequal || splits_of(choice) > 1;
-  return divided && has_square_sizes(*modelled.model.traced)
-             ? "its attention makes all scores: documents and slices of a sequence need a model "
-               "that calls scaled_dot_product_attention"
-             : "";
-}
-
-void check_traced(YamlMap& root, const Scenario& scenario) {
-  if (!scenario.modelled || !scenario.modelled->model.traced) return;
   for (const ScheduleChoice& choice : scenario.schedules) {
-    const std::string fault = fault_of_traced(choice, scenario);
+    LayerContext context = modelled.context;
+    context.recompute = granularity_of(choice);
+    if (scenario.batch.unequal || splits_of(choice) > 1) context.whole = context.seq_length;
+    const std::string fault = fault_of(modelled.model, context);
     if (!fault.empty()) root.find("model")->fail(fault);
   }
 }
@@ -506,7 +497,7 @@ Scenario read_scenario(const YamlSource& source) {
         root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);
   }
   settle_unequal_batch(scenario);
-  check_traced(root, scenario);
+  check_layers(root, scenario);
   if (const auto memory = root.find("memory"); memory && !modelled) {
     scenario.memory = read_memory(*memory, scenario);
   }

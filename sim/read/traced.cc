@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <map>
 #include <set>
 #include <utility>
@@ -18,6 +16,7 @@
 namespace pipesim {
 namespace {
 
+constexpr std::string_view kSchemas = "pipesim-trace/";
 constexpr const char* kSchema = "pipesim-trace/1";
 constexpr double kLargest = 1e18;
 constexpr int kMostPower = 4;
@@ -33,14 +32,12 @@ TracedSize size_of_text(const YamlValue& value) {
   while (true) {
     const size_t star = text.find('*');
     const std::string word = text.substr(0, star);
-    char* end = nullptr;
-    const double number = std::strtod(word.c_str(), &end);
     if (word == "b" && size.batch < kMostPower) {
       ++size.batch;
     } else if (word == "s" && size.seq < kMostPower) {
       ++size.seq;
-    } else if (!word.empty() && *end == '\0' && number >= 0 && number <= kLargest) {
-      size.factor *= number;
+    } else if (word.find_first_not_of("+.0123456789") != 0) {
+      size.factor *= value.made_of(YAML::Node(word)).number(0, kLargest);
     } else {
       value.fail(fmt::format("'{}' is no size: expected a product of b, s and numbers, as b*s*4096",
                              value.text()));
@@ -49,6 +46,13 @@ TracedSize size_of_text(const YamlValue& value) {
     if (star == std::string::npos) return size;
     text.erase(0, star + 1);
   }
+}
+
+// A size of a matmul or an attention: at least 1.
+TracedSize side_of_text(const YamlValue& value) {
+  const TracedSize side = size_of_text(value);
+  if (side.factor == 0) value.fail("a side is at least 1");
+  return side;
 }
 
 bool is_alike(const TracedTensor& a, const TracedTensor& b) {
@@ -105,10 +109,15 @@ class BlockReader {
     static const std::vector<std::string> kRoles{"whole", "columns", "rows", "experts-columns",
                                                  "experts-rows"};
     YamlMap map(value);
-    (void)map.require("name", "the parameter's name");
+    const std::string name = map.require("name", "the parameter's name").text();
     const YamlValue shape = map.require("shape", "a list of sizes");
     const size_t dimensions = shape.list().size();
     const std::string role = map.require("division", "how ranks divide it").choice(kRoles);
+    if (const auto heads = map.find("heads"); heads && role == "columns") {
+      for (const YamlValue& number : heads->list()) {
+        block_.heads.push_back({name, number.integer(1, kMostOfASize)});
+      }
+    }
     map.finish();
     double TracedParameters::*part = &TracedParameters::experts;
     if (role == "whole" || (role == "rows" && dimensions == 1)) part = &TracedParameters::whole;
@@ -148,14 +157,14 @@ class BlockReader {
     const long storage = map.require("storage", "a number").integer(0, kMostOfASize);
     if (saved) stays_.insert(storage);
     if (const auto gathered = map.find("gathered")) kept.gathered = division_of(*gathered);
-    kept.use = TracedUse::kFromBackward;
+    kept.until = Kept::kFromB;
     if (saved) {
       const std::string use = map.require("until", "input, weights or both").choice(kUses);
-      kept.use = static_cast<TracedUse>(std::ranges::find(kUses, use) - kUses.begin());
+      kept.until = static_cast<Kept>(std::ranges::find(kUses, use) - kUses.begin());
     }
     map.finish();
     const auto same = std::ranges::find_if(block_.kept, [&](const TracedKept& other) {
-      return other.use == kept.use && other.gathered == kept.gathered &&
+      return other.until == kept.until && other.gathered == kept.gathered &&
              is_alike(other.tensor, kept.tensor);
     });
     if (same == block_.kept.end()) {
@@ -234,7 +243,7 @@ class BlockReader {
     TracedMatmul matmul;
     YamlMap sides(value);
     for (size_t i = 0; i < kSides.size(); ++i) {
-      matmul.sides[i] = size_of_text(sides.require(kSides[i], "a size"));
+      matmul.sides[i] = side_of_text(sides.require(kSides[i], "a size"));
     }
     sides.finish();
     const auto parameter = map.find("parameter");
@@ -300,9 +309,9 @@ class BlockReader {
                       TracedPass& pass) {
     TracedAttention attention;
     YamlMap sizes(value);
-    attention.batch = size_of_text(sizes.require("batch", "a size"));
-    attention.queries = size_of_text(sizes.require("queries", "a size"));
-    attention.keys = size_of_text(sizes.require("keys", "a size"));
+    attention.batch = side_of_text(sizes.require("batch", "a size"));
+    attention.queries = side_of_text(sizes.require("queries", "a size"));
+    attention.keys = side_of_text(sizes.require("keys", "a size"));
     for (const auto& [key, size] :
          {std::pair("heads", &attention.heads), std::pair("groups", &attention.groups),
           std::pair("qk", &attention.qk), std::pair("v", &attention.v)}) {
@@ -314,6 +323,10 @@ class BlockReader {
       attention.divided = divided->choice(std::vector<std::string>{"heads"}) == "heads";
     }
     attention.backward = name.ends_with("_backward");
+    if (attention.divided && !attention.backward) {
+      block_.heads.push_back({"queries", std::lround(attention.heads)});
+      block_.heads.push_back({"keys", std::lround(attention.groups)});
+    }
     pass.attention.push_back(attention);
   }
 
@@ -374,6 +387,14 @@ void read_layers(YamlMap& map, Traced& traced) {
   if (traced.layers.empty()) layers.fail("a model needs a layer");
 }
 
+void read_lengths(YamlMap& map, Traced& traced) {
+  const YamlValue lengths = map.require("sequences", "the least and the most tokens of a sequence");
+  const std::vector<YamlValue> ends = lengths.list();
+  if (ends.size() != 2) lengths.fail("expected two numbers of tokens: the least and the most");
+  traced.least_tokens = static_cast<int>(ends[0].integer(1, kMostOfASize));
+  traced.most_tokens = static_cast<int>(ends[1].integer(traced.least_tokens, kMostOfASize));
+}
+
 void read_ends(YamlMap& map, Transformer& model) {
   const auto size = [&](const char* key, long least) {
     return static_cast<int>(map.require(key, "a size").integer(least, kMostOfASize));
@@ -414,10 +435,15 @@ void check_parameters(YamlMap& map, const Transformer& model) {
 }  // namespace
 
 bool is_traced_file(const std::string& path) {
-  std::ifstream file(path);
-  std::string begin(64, '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin.find("\"pipesim-trace/") != std::string::npos;
+  try {
+    const YamlSource source = YamlSource::from_file(path, {});
+    const YamlValue root = source.root();
+    if (!root.is_map()) return false;
+    const YAML::Node schema = root.node()["schema"];
+    return schema.IsDefined() && schema.IsScalar() && schema.Scalar().starts_with(kSchemas);
+  } catch (const InputError&) {
+    return false;
+  }
 }
 
 Transformer read_traced_file(const std::string& path, const Location& asked) {
@@ -430,9 +456,10 @@ Transformer read_traced_file(const std::string& path, const Location& asked) {
   model.source = fmt::format("{}, traced from {}", path, map.require("model", "its code").text());
   (void)map.find("arguments");
   (void)map.find("torch");
-  const std::string type = map.require("type", "the weights' type").text();
+  static const std::vector<std::string> kTypes{"bfloat16", "float16", "float32"};
+  const std::string type = map.require("type", "the weights' type").choice(kTypes);
   Traced traced;
-  traced.file = path;
+  read_lengths(map, traced);
   const YamlValue blocks = map.require("blocks", "a list of kinds of blocks");
   for (const YamlValue& block : blocks.list()) {
     traced.blocks.push_back(BlockReader(block, type).read());
