@@ -9,6 +9,7 @@
 
 #include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
+#include "sim/core/text.h"
 #include "sim/interop/configurations/configuration.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/interop/torch/csv_writer.h"
@@ -45,6 +46,20 @@ std::string comments_on(const Case& made) {
 }
 
 }  // namespace
+
+void check_exportable(const std::string& format, const Scenario& scenario) {
+  const std::vector<std::string> formats(kExportFormats.begin(), kExportFormats.end());
+  if (std::ranges::find(formats, format) == formats.end()) {
+    throw InputError({"format", 1, 1, format},
+                     fmt::format("unknown format '{}'{}", format, suggestion(format, formats)));
+  }
+  if (scenario.schedules.size() != 1) {
+    throw InputError({scenario.file, 0, 0, ""},
+                     fmt::format("export takes one schedule, and this scenario has {}: choose with "
+                                 "schedule=NAME",
+                                 scenario.schedules.size()));
+  }
+}
 
 std::string exported(const std::string& format, const Scenario& scenario) {
   const Case made = prepare_first(scenario);

@@ -11,11 +11,11 @@ add_library(pipesim_shared SHARED)
 foreach(part sim/core sim/mpi sim/pipeline sim/execution sim/planning schedules models sim/band sim/graph
              sim/engine sim/metrics sim/interop/torch sim/scenario sim/read sim/case sim/prepare
              sim/interop/megatron sim/interop/configurations sim/report sim/sweep sim/search sim/layouts
-             sim/sensitivity sim/goodput app/options app/shared library)
+             sim/sensitivity sim/goodput sim/anchor sim/interop/json sim/interop/shell sim/interop/frameworks app/options app/shared library)
   string(REPLACE "/" "_" part pipesim_${part})
   target_sources(pipesim_shared PRIVATE $<TARGET_OBJECTS:${part}>)
 endforeach()
-target_link_libraries(pipesim_shared PRIVATE fmt::fmt yaml-cpp SQLite::SQLite3 Threads::Threads
+target_link_libraries(pipesim_shared PRIVATE fmt::fmt yaml-cpp tomlplusplus::tomlplusplus SQLite::SQLite3 Threads::Threads
                                               ${CMAKE_DL_LIBS})
 # Others see what the headers declare, and nothing else.
 set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)

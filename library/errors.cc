@@ -17,8 +17,7 @@ api::Error::Error(ErrorKind of, const std::string& what, std::string where, int 
 api::Error::~Error() = default;
 
 const std::atomic<bool>& stop_of(const api::Watch& watch) {
-  static const std::atomic<bool> never = false;
-  return watch.stop != nullptr ? *watch.stop : never;
+  return watch.stop != nullptr ? *watch.stop : kNeverStopped;
 }
 
 void throw_public() {

@@ -9,6 +9,7 @@
 #include "app/memory_limit.h"
 #include "app/temporary.h"
 #include "app/tokens.h"
+#include "library/exchange.h"
 #include "library/feasible.h"
 #include "library/simulations.h"
 #include "python/bindings.h"
@@ -16,7 +17,6 @@
 #include "sim/anchor/report.h"
 #include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
-#include "sim/core/text.h"
 #include "sim/exact/cbc.h"
 #include "sim/exact/prove.h"
 #include "sim/execution/evaluate.h"
@@ -272,14 +272,19 @@ py::dict run_prove(const SharedScenario& scenario, const std::optional<std::stri
 }
 
 std::string run_export(const SharedScenario& scenario, const std::string& format) {
-  const std::vector<std::string> formats(kExportFormats.begin(), kExportFormats.end());
-  if (std::ranges::find(formats, format) == formats.end()) {
-    throw InputError({"format", 1, 1, format},
-                     fmt::format("unknown format '{}'{}", format, suggestion(format, formats)));
-  }
-  if (scenario->schedules.size() != 1) (void)only_case(scenario, "export");
+  check_exportable(format, *scenario);
   const py::gil_scoped_release others_run;
   return exported(format, *scenario);
+}
+
+py::tuple run_import(const std::string& path, const std::string& format, const Changes& settings,
+                     const std::vector<std::string>& accept, const std::string& cluster,
+                     const std::string& log) {
+  std::atomic<bool> stop = false;
+  const api::ImportOptions options{format, settings, accept, cluster, log};
+  const api::Imported made = heard_by_python(
+      stop, [&] { return imported_file(path, options); }, [] {});
+  return py::make_tuple(made.text, made.summary, made.complete);
 }
 
 std::string run_workbench(const SharedScenario& scenario,
@@ -356,6 +361,8 @@ void bind_commands(py::module_& module) {
   module.def("prove", run_prove, py::arg("scenario"), py::arg("limit"), py::arg("effort"),
              py::arg("seed"), py::arg("seconds"));
   module.def("export", run_export, py::arg("scenario"), py::arg("format"));
+  module.def("import_file", run_import, py::arg("path"), py::arg("format"), py::arg("settings"),
+             py::arg("accept"), py::arg("cluster"), py::arg("log"));
   module.def("workbench", run_workbench, py::arg("scenario"), py::arg("overrides"));
   module.def("report", run_report, py::arg("scenarios"), py::arg("texts"));
   module.def("anchor", run_anchor, py::arg("measured"));

@@ -30,11 +30,14 @@ std::string validate(const std::string& asked, const std::string& data) {
   }
   const std::string folder = data.empty() ? data_folder("papers") : data;
   const Location where{folder, 0, 0, ""};
-  const py::gil_scoped_release released;
-  if (name != "runs") return validation_json({{&*found, found->compare(folder, where)}});
-  TrainingRuns all = compare_measured_runs(folder, where);
-  add_bands(all, catalogue_residuals(false));
-  return runs_json(all);
+  std::atomic<bool> stop = false;
+  const auto work = [&] {
+    if (name != "runs") return validation_json({{&*found, found->compare(folder, where)}});
+    TrainingRuns all = compare_measured_runs(folder, where);
+    add_bands(all, catalogue_residuals(false));
+    return runs_json(all);
+  };
+  return heard_by_python(stop, work, [] {});
 }
 
 }  // namespace

@@ -73,17 +73,9 @@ def import_(file: Union[str, "os.PathLike[str]"], *, format: str = "torch", sett
     format: torch (a schedule CSV), passes, kineto, megatron, torchtitan or deepspeed. settings: over what the file says, or variables
       of a script. accept: settings to go on without. cluster: what it ran on. log: a training log to compare with.
     """
-    arguments: list[Union[str, os.PathLike[str]]] = [file, *(f"{key}={value}" for key, value in (settings or {}).items()),
-                                                       "--format", format, "-o", "-"]
-    for name in accept:
-        arguments += ["--accept", name]
-    for option, value in (("--cluster", cluster), ("--log", log)):
-        if value:
-            arguments += [option, value]
-    code, text, summary = run("import", *arguments)
-    if not text:
-        raise InfeasibleError(summary.strip())
-    return Imported(text, summary, code == 0)
+    given = [(key, str(value)) for key, value in (settings or {}).items()]
+    return Imported(*_pipesim.import_file(os.fspath(file), _arguments.text("format", format), given,
+                                          _arguments.texts("accept", accept), cluster, os.fspath(log)))
 
 
 def reproduce(name: str, folder: Union[str, "os.PathLike[str]"], *, format: str = "svg") -> str:

@@ -1,7 +1,9 @@
 // Calls what the examples do not: a scenario from a file, mistakes, a sweep, documents, a stop,
-// sensitivity.
+// sensitivity, import.
 #include <atomic>
 #include <cstdio>
+#include <fstream>
+#include <pipesim/exchange.h>
 #include <pipesim/schedule.h>
 #include <pipesim/search.h>
 #include <pipesim/sensitivity.h>
@@ -62,6 +64,20 @@ void move(const pipesim::Scenario& scenario) {
   }
 }
 
+void exchange(const pipesim::Scenario& scenario) {
+  std::ofstream("exported.csv") << pipesim::export_schedule(
+      scenario.replace({{"schedule", "zb-h1"}}));
+  const pipesim::Imported imported = pipesim::import_file("exported.csv");
+  const auto again = pipesim::simulate(pipesim::scenario_from_text(imported.text));
+  std::printf("imported %zu devices, %d\n", again.results.at(0).devices.size(), imported.complete);
+  std::ofstream("run.sh") << "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 8 "
+                             "--hidden-size 1024 --num-attention-heads 8 --seq-length 1024 "
+                             "--max-position-embeddings 1024 --vocab-size 32000 "
+                             "--micro-batch-size 1 --global-batch-size 8 --bf16\n";
+  const auto run = pipesim::import_file("run.sh", {.format = "megatron", .cluster = "dgx-h100"});
+  std::printf("run.sh %s\n", run.summary.c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -75,6 +91,9 @@ int main(int argc, char** argv) {
   tell([&] { (void)pipesim::search(scenario, "1", {}, {.stop = &stop}); });
   compare(scenario);
   move(scenario);
+  exchange(scenario);
+  tell([] { (void)pipesim::import_file("exported.csv", {.format = "megatrom"}); });
+  tell([&] { (void)pipesim::export_schedule(scenario); });
   for (int again = 0; again < 2; ++again) {
     const pipesim::Sweep sweep = pipesim::sweep_file(argv[2], argv[3], 2);
     for (const pipesim::SweepPoint& point : sweep.points) {

@@ -230,6 +230,7 @@ class Interrupts(unittest.TestCase):
             "a sweep": "list(pipesim.sweep(path, schedule='zb-h2', grid={'batch.num_microbatches': list(range(500, 4000))}))",
             "an own sweep": "list(pipesim.sweep({**pipesim_small, 'schedule': slow}, grid={'batch.num_microbatches': list(range(99))}))",
             "a plan": "pipesim.plan('llama3-70b', 'dgx-h100', 4096, 4096, 8192)",
+            "a validation": "[pipesim.validate('runs') for _ in range(99)]",
             "a function": "pipesim.simulate({**pipesim_small, 'schedule': slow})"}
 
     def test_end_long_work_and_leave_no_process(self):
