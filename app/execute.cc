@@ -105,7 +105,8 @@ int run_all(const ExecuteOptions& options, const CommandLine& line, ExecutionOpt
   }
 }
 
-// All that ranks have to agree on. Where it cannot be read, why.
+// The parts that all ranks must agree on: build, options and the scenario's text, or why that text
+// cannot be read.
 std::string text_of(const ExecuteOptions& options, const CommandLine& line) {
   std::string text =
       fmt::format("{}\n{} {} {}\n{}\n", build_of_program(PIPESIM_VERSION), options.messages,

@@ -32,10 +32,11 @@ std::vector<double> factors_of(const SensitivityCommand& command, const CommandL
     const auto [read, error] = std::from_chars(text.data(), end, factor);
     if (error != std::errc() || read != end ||
         !(factor >= kSensitivityFactors.least && factor <= kSensitivityFactors.most)) {
-      throw InputError(line.where(command.factors),
-                       fmt::format("expected factors from 0.001 to 1000 with commas between, such "
-                                   "as 0.5,2, not '{}'",
-                                   command.factors));
+      throw InputError(
+          line.where(command.factors),
+          fmt::format("expected factors from {} to {} with commas between, such "
+                      "as 0.5,2, not '{}'",
+                      kSensitivityFactors.least, kSensitivityFactors.most, command.factors));
     }
     factors.push_back(factor);
   }
