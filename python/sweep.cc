@@ -187,6 +187,7 @@ void bind_sweep(py::module_& module) {
       .def("stop", &RunningSweep::stop)
       .def("rows", &RunningSweep::rows)
       .def("json", &RunningSweep::json);
+  module.def("usual_points", [] { return Sweep::kUsualPoints; });
   module.def(
       "sweep_of_text",
       [](const std::string& name, const std::string& text, const Changes& changes) {

@@ -32,8 +32,7 @@ def _value(text: str) -> Any:
     return text
 
 
-# The bound of the command too (docs/how-to/sweep.md).
-_MOST_POINTS = 2_000_000
+_MOST_POINTS = _pipesim.usual_points()
 
 
 class Point(Row, RunMetrics):

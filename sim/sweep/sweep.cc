@@ -17,10 +17,8 @@
 namespace pipesim {
 namespace {
 
-// Without leave to try more, and what can be numbered.
-constexpr long kUsualPoints = 2'000'000;
-constexpr long kMaxPoints = 1'000'000'000;
-constexpr double kBytesOfPoint = 430;  // in the store and as CSV, of scenarios/sweep_10k.yaml
+constexpr long kMaxPoints = 1'000'000'000;  // the most that can be numbered
+constexpr double kBytesOfPoint = 430;       // in the store and as CSV, of scenarios/sweep_10k.yaml
 constexpr std::uint32_t kSample = 1000;
 constexpr const char* kSection = "sweep";
 

@@ -21,6 +21,9 @@ namespace pipesim {
 
 class Sweep {
  public:
+  // The most points of a sweep without the key max_points.
+  static constexpr long kUsualPoints = 2'000'000;
+
   // InputError for a file that cannot be read, and for a senseless value of a swept key, even if
   // other values replace it. Also for a mistake in every setting: of up to 1000 settings, evenly
   // spread, none can be read, or none with a certain schedule. `asked` locates the request, for
