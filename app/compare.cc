@@ -79,8 +79,11 @@ CompareOptions settled(CompareOptions options) {
   return options;
 }
 
-std::vector<Output> outputs(const CompareOptions& options, const CommandLine& line, const Answer& a,
-                            const Answer& b, const OrdersCompared& compared) {
+// `overrides` changed the scenarios of both.
+std::vector<Output> outputs(const CompareOptions& options,
+                            const std::vector<std::string>& overrides, const CommandLine& line,
+                            const Answer& a, const Answer& b) {
+  const OrdersCompared compared = compare_orders(a.result, b.result);
   const auto output = [&line](const std::string& path, std::string text) {
     return Output{path, line.of_option(path),
                   [text = std::move(text)](std::ostream& out) { out << text; }};
@@ -90,8 +93,8 @@ std::vector<Output> outputs(const CompareOptions& options, const CommandLine& li
     all.push_back(output(options.json, orders_json(a, b, compared, PIPESIM_VERSION)));
   }
   if (!options.html.empty()) {
-    all.push_back(output(options.html, orders_html(a, b, compared, PIPESIM_VERSION,
-                                                   data_folder("report"), line.where(0))));
+    const HtmlReport report = orders_report(a, b, compared, PIPESIM_VERSION, overrides);
+    all.push_back(output(options.html, report.page(data_folder("report"), line.where(0))));
   }
   if (!options.svg.empty()) all.push_back(output(options.svg, orders_svg(a, b, compared)));
   all.push_back(output(options.output, orders_text(a, b, compared)));
@@ -116,7 +119,7 @@ int compare_two(const CompareOptions& asked, const CommandLine& line) {
   check_writable({options.json, options.html, options.svg, options.output}, line);
   const Answer a{cases[0], simulate(cases[0])};
   const Answer b{cases[1], simulate(cases[1])};
-  write_outputs(outputs(options, line, a, b, compare_orders(a.result, b.result)));
+  write_outputs(outputs(options, arguments.overrides, line, a, b));
   return kDone;
 }
 

@@ -115,8 +115,9 @@ class Orders {
   }
   [[nodiscard]] std::string svg() const { return orders_svg(answers_[0], answers_[1], compared_); }
   [[nodiscard]] std::string html() const {
-    return orders_html(answers_[0], answers_[1], compared_, PIPESIM_VERSION, data_folder("report"),
-                       {});
+    const HtmlReport report =
+        orders_report(answers_[0], answers_[1], compared_, PIPESIM_VERSION, {});
+    return report.page(data_folder("report"), {});
   }
 
  private:

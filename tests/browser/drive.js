@@ -22,12 +22,27 @@ const at = (id, x, y) => {
   return {clientX: rect.left + x, clientY: rect.top + y};
 };
 
+// The chart of a canvas, as the button that saves it hands it over.
+function plotOf(canvas) {
+  const save = svgOfPlot;
+  let plot = null;
+  window.svgOfPlot = each => {
+    plot = each;
+    return '';
+  };
+  canvas.nextElementSibling.querySelector('button').click();
+  window.svgOfPlot = save;
+  return plot;
+}
+
 // Every chart that is shown, saved: its SVG can be read and holds the title, its PNG is twice as large.
 function driveSaving(found) {
   found.charts = [];
+  let saved = '';
+  HTMLAnchorElement.prototype.click = function () { saved = `${this.download} ${this.href.slice(0, 5)}`; };
   for (const canvas of document.querySelectorAll('.plot canvas')) {
     if (canvas.offsetParent === null || canvas.width === 0) continue;
-    const {plot} = canvas;
+    const plot = plotOf(canvas);
     const svg = new DOMParser().parseFromString(svgOfPlot(plot), 'image/svg+xml');
     const png = canvasOfPlot(plot);
     found.charts.push(canvas.id);
@@ -38,8 +53,6 @@ function driveSaving(found) {
     if (png.width !== 2 * (plot.width + 32)) faults.push(`${canvas.id}: ${png.width} pixels`);
     if (canvas.nextElementSibling.querySelectorAll('button').length !== 2) faults.push(`${canvas.id} cannot be saved`);
   }
-  let saved = '';
-  HTMLAnchorElement.prototype.click = function () { saved = `${this.download} ${this.href.slice(0, 5)}`; };
   document.querySelector('.save button').click();
   found.saved = saved;
 }
@@ -169,6 +182,7 @@ async function driveTable(found) {
 }
 
 function driveOrders(found) {
+  found.legend = [...document.querySelectorAll('#side-legend span')].map(each => each.textContent);
   found.colours = ['side-a', 'side-b'].map(painted);
   found.tables = [...document.querySelectorAll('#orders-tables table')].map(each => each.rows.length);
   found.notes = document.querySelectorAll('#orders-note p').length;

@@ -95,7 +95,9 @@ TEST_F(Page, MessagesCollectivesAndTheOptimizersStepAreDrawn) {
 }
 
 TEST_F(Page, TwoOrdersOpenOnThePageOfAReport) {
-  EXPECT_EQ(run("compare " + quickstart_ + " 1f1b zb-h1 --html page.html").code, 0);
+  EXPECT_EQ(
+      run("compare " + quickstart_ + " 1f1b zb-h1 batch.micro_batch_size=6 --html page.html").code,
+      0);
   const json found = open_page();
   expect_timeline(found);
   expect_table(found);
@@ -104,6 +106,10 @@ TEST_F(Page, TwoOrdersOpenOnThePageOfAReport) {
   const json& orders = found.at("orders");
   for (const json& colours : orders.at("colours")) EXPECT_GE(colours, 5);
   EXPECT_EQ(orders.at("tables"), json({10, 9, 11}));
+  EXPECT_EQ(orders.at("legend").back(), "frame: first pass in another order");
+  EXPECT_GE(orders.at("legend").size(), 4);
+  EXPECT_NE(found.at("about").get<std::string>().find("changed: batch.micro_batch_size=6"),
+            std::string::npos);
 }
 
 TEST_F(Page, ADocumentOfResultsOpensWithoutATimeline) {

@@ -125,14 +125,18 @@ TEST(Orders, AreShownOnThePageOfAReport) {
   Answer a = answer_of("1f1b");
   const Answer b = answer_of("zb-h1");
   a.made.label = "<b>&";
-  const std::string page = orders_html(a, b, compare_orders(a.result, b.result), "1",
-                                       PIPESIM_SOURCE_DIR "/sim/report/html/page", {});
+  const HtmlReport report =
+      orders_report(a, b, compare_orders(a.result, b.result), "1", {"batch.num_microbatches=8"});
+  const std::string page = report.page(PIPESIM_SOURCE_DIR "/sim/report/html/page", {});
   EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
   EXPECT_EQ(page.find("<b>"), std::string::npos);
   const std::string begin = "<script id=\"data\" type=\"application/json\">";
   const size_t from = page.find(begin) + begin.size();
   const auto data = nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
-  EXPECT_EQ(data["runs"].size(), 2U);
+  ASSERT_EQ(data["runs"].size(), 2U);
+  for (const auto& run : data["runs"]) {
+    EXPECT_EQ(run["overrides"], nlohmann::json({"batch.num_microbatches=8"}));
+  }
   const auto& orders = data["orders"];
   EXPECT_EQ(orders["marked"], nlohmann::json({4, 3, 2, 1}));
   EXPECT_TRUE(orders["sentences"][0].get<std::string>().starts_with("B takes "));

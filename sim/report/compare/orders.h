@@ -14,6 +14,7 @@
 
 #include "sim/band/difference.h"
 #include "sim/prepare/advice.h"
+#include "sim/report/html/html.h"
 
 namespace pipesim {
 
@@ -71,10 +72,8 @@ std::string orders_json(const Answer& a, const Answer& b, const OrdersCompared& 
 // Both drawn one above the other on one time axis, with a frame where each device's order parts.
 std::string orders_svg(const Answer& a, const Answer& b, const OrdersCompared& compared);
 
-// The text's sentences and tables on the page of a report of both. `folder` has the page's parts;
-// InputError at `asked` when one cannot be read.
-std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& compared,
-                        const std::string& version, const std::string& folder,
-                        const Location& asked);
+// A report of both runs with the text's sentences and tables. `overrides` changed both scenarios.
+HtmlReport orders_report(const Answer& a, const Answer& b, const OrdersCompared& compared,
+                         const std::string& version, const std::vector<std::string>& overrides);
 
 }  // namespace pipesim

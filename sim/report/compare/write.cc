@@ -6,7 +6,6 @@
 
 #include "sim/report/compare/orders.h"
 #include "sim/report/compare/tables.h"
-#include "sim/report/html/html.h"
 #include "sim/report/json/schema.h"
 #include "sim/report/metrics/json.h"
 #include "sim/report/metrics/row.h"
@@ -137,9 +136,8 @@ std::string orders_svg(const Answer& a, const Answer& b, const OrdersCompared& c
       xml_escaped(verdict(a, b) + " " + first_part(compared)), first, first_size.height, second);
 }
 
-std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& compared,
-                        const std::string& version, const std::string& folder,
-                        const Location& asked) {
+HtmlReport orders_report(const Answer& a, const Answer& b, const OrdersCompared& compared,
+                         const std::string& version, const std::vector<std::string>& overrides) {
   Json orders{{"sentences", sentences(a, b, compared)},
               {"marked", Json::array()},
               {"tables", Json::array()}};
@@ -152,8 +150,8 @@ std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& 
         {{"title", table.title}, {"rows", table.rows}, {"left", table.left}});
   }
   HtmlReport report(version);
-  report.add_orders(a, b, std::move(orders));
-  return report.page(folder, asked);
+  report.add_orders(overrides, a, b, std::move(orders));
+  return report;
 }
 
 }  // namespace pipesim

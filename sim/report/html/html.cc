@@ -101,22 +101,6 @@ struct HtmlReport::Data {
     return timeline_json(result, memory);
   }
 
-  void add_run(const ReportInput& input, const std::vector<std::string>& overrides,
-               std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused) {
-    const Scenario& scenario = *answers.front().made.scenario;
-    const bool measured = scenario.roofline && scenario.roofline->calibration;
-    Json run{{"file", input.path}, {"text", nullptr}, {"overrides", overrides}};
-    if (!input.text.empty()) run["text"] = input.text;
-    run["calibration"] = measured ? Json(scenario.roofline->calibration->measured) : Json(nullptr);
-    run["document"] = run_document(answers, {page["version"], false, refused});
-    run["timelines"] = Json::array();
-    for (const Answer& answer : answers) {
-      run["timelines"].push_back(
-          timeline(answer.result, knows_memory(scenario), kMostReportedPasses));
-    }
-    page["runs"].push_back(std::move(run));
-  }
-
   Json page;
   size_t passes = 0;  // of the timelines so far
   std::vector<PlanRow> rows;
@@ -129,12 +113,24 @@ HtmlReport::~HtmlReport() = default;
 
 void HtmlReport::add(const ReportInput& input, const std::vector<std::string>& overrides,
                      std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused) {
-  data_->add_run(input, overrides, answers, refused);
+  const Scenario& scenario = *answers.front().made.scenario;
+  const bool measured = scenario.roofline && scenario.roofline->calibration;
+  Json run{{"file", input.path}, {"text", nullptr}, {"overrides", overrides}};
+  if (!input.text.empty()) run["text"] = input.text;
+  run["calibration"] = measured ? Json(scenario.roofline->calibration->measured) : Json(nullptr);
+  run["document"] = run_document(answers, {data_->page["version"], false, refused});
+  run["timelines"] = Json::array();
+  for (const Answer& answer : answers) {
+    run["timelines"].push_back(
+        data_->timeline(answer.result, knows_memory(scenario), kMostReportedPasses));
+  }
+  data_->page["runs"].push_back(std::move(run));
 }
 
-void HtmlReport::add_orders(const Answer& a, const Answer& b, Json orders) {
+void HtmlReport::add_orders(const std::vector<std::string>& overrides, const Answer& a,
+                            const Answer& b, Json orders) {
   for (const Answer* each : {&a, &b}) {
-    data_->add_run({each->made.scenario->file, ""}, {}, {each, 1}, {});
+    add({each->made.scenario->file, ""}, overrides, {each, 1}, {});
   }
   data_->page["orders"] = std::move(orders);
 }

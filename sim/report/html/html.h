@@ -32,13 +32,14 @@ class HtmlReport {
   HtmlReport& operator=(HtmlReport&&) noexcept;
   ~HtmlReport();
 
-  // The simulations of a scenario's schedules, which are not needed any more afterwards, and the
-  // schedules that the scenario had beside them.
+  // The simulations of a scenario's schedules, and the schedules that could not be run. The report
+  // keeps no reference to them.
   void add(const ReportInput& input, const std::vector<std::string>& overrides,
            std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused);
-  // Two simulations that are compared, as A and B, and what is said of them:
+  // Two simulations to compare, as A and B, with the overrides of both and the comparison as
   // {sentences, marked, tables} (sim/report/compare/orders.h).
-  void add_orders(const Answer& a, const Answer& b, nlohmann::ordered_json orders);
+  void add_orders(const std::vector<std::string>& overrides, const Answer& a, const Answer& b,
+                  nlohmann::ordered_json orders);
   // A document of `pipesim run --json`, which has no timelines, or of `pipesim plan --json`.
   // InputError when it is neither.
   void add_document(const ReportInput& input);

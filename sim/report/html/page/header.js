@@ -60,12 +60,12 @@ function answerOfRows() {
 
 function startRunsHeader() {
   const {runs, orders} = report;
-  const changed = runs.find(run => run.overrides.length > 0)?.overrides;
+  const changed = unique(runs.flatMap(run => run.overrides));
   showHead(titleOfRuns(), orders ? orders.sentences[0] : answerOfRows(), [
     unique(runs.map(run => run.file)).join(', '), sizesText,
     `engine ${unique(runs.map(run => run.document.pipesim.engine)).join(', ')}`,
     `costs ${unique(runs.map(run => run.document.pipesim.cost)).join(', ')}`,
-    changed ? `changed: ${changed.join(' ')}` : '']);
+    changed.length > 0 ? `changed: ${changed.join(' ')}` : '']);
 }
 
 // The question, and the search's account of layouts it did not run.

@@ -25,6 +25,8 @@ function startOrders() {
     side.open(row);
     if (side.data) side.framed = frames(side, marked);
   });
+  legend('side-legend', [...passLegend(sides.map(side => side.data)), ['var(--critical)', 'frame: first pass in another order']]);
+  for (const end of ['a', 'b']) kLegends[`side-${end}-legend`] = kLegends['side-legend'];
   const most = Math.max(...sides.map(side => side.seconds));
   for (const side of sides) side.show(most);
 }

@@ -41,7 +41,6 @@ class Plot {
   // `draw(context, width, height)` in CSS pixels.
   constructor(canvas, height, draw) {
     this.canvas = canvas;
-    canvas.plot = this;
     this.context = canvas.getContext('2d');
     this.paint = draw;
     this.waiting = false;

@@ -1,8 +1,8 @@
-// The rows as a table that sorts, and that holds only the rows that are in sight.
+// The rows as a sortable table. Only rows in sight are in the document.
 
 const kRowHeight = 30;
 
-// Columns of names first, then the numbers that decide, then choices; what says least is from kOthers on.
+// The order of columns: names, the numbers that decide, choices, then telling numbers. All others follow from kOthers on.
 const kOthers = 100;
 const kNames = ['point', 'idea', 'cluster', 'input'];
 const kDecisive = ['days', 'contended_iteration_seconds', 'price', 'row', 'fits'];
@@ -55,7 +55,7 @@ class ResultTable {
     this.tellOrder();
   }
 
-  // The columns that have room, by rank; all of them where that is asked for.
+  // Shows the columns that fit the width, by rank; with "all columns" checked, every column.
   fit() {
     this.width = this.container.clientWidth;
     this.use(columns);
@@ -80,7 +80,7 @@ class ResultTable {
   head(each) {
     const button = el('button', {type: 'button', title: each.name}, each.label);
     button.addEventListener('click', () => {
-      // The better end first; once more turns it round.
+      // The first click sorts the better end first; the next reverses.
       const again = this.sorted?.column === each;
       this.sorted = {column: each, descending: again ? !this.sorted.descending : each.better > 0};
       this.container.scrollTop = 0;
@@ -95,7 +95,7 @@ class ResultTable {
       const {column: {values, text}, descending} = this.sorted;
       const sign = descending ? -1 : 1;
       const compare = text ? (a, b) => String(a).localeCompare(String(b), 'en', {numeric: true}) : (a, b) => a - b;
-      // Empty cells last, whichever way; ties by number.
+      // Empty cells come last in both directions; ties keep the order of rows.
       this.rows.sort((a, b) => (values[a] === null) - (values[b] === null) ||
         (values[a] === null ? 0 : sign * compare(values[a], values[b])) || a - b);
     }
@@ -111,7 +111,7 @@ class ResultTable {
     });
   }
 
-  // The rows in sight, between two empty ones as high as all others.
+  // Fills in the rows in sight, between two empty rows as high as the rows above and below.
   fill() {
     const begin = Math.max(0, Math.floor(this.container.scrollTop / kRowHeight) - 10);
     const sight = Math.ceil((this.container.clientHeight || 420) / kRowHeight) + 20;
@@ -128,7 +128,7 @@ class ResultTable {
 
   line(row, i) {
     const chosen = row === state.row;
-    // One row can be reached with Tab: the open one, or the first.
+    // Tab reaches one row: the open one, else the first.
     const reached = chosen || (i === 0 && !this.rows.includes(state.row));
     return el('tr', {'data-row': row, 'aria-rowindex': i + 2, 'aria-selected': String(chosen), tabIndex: reached ? 0 : -1},
       ...this.columns.map(each => el('td', {

@@ -60,6 +60,20 @@ function besideText(data, i) {
   return `${what}\nstart ${seconds(start[i] / kWhole * data.seconds, 6)}, duration ${seconds(length[i] / kWhole * data.seconds, 6)}`;
 }
 
+// Legend entries of the passes that these timelines have: one per kind, with the colours of its first and last chunk.
+function passLegend(timelines) {
+  const seen = new Map();
+  for (const {kind, meaning, chunk, fill} of timelines.flatMap(data => data?.classes.flat() ?? [])) {
+    if (!seen.has(kind)) seen.set(kind, {meaning, first: fill, low: chunk, last: fill, high: chunk});
+    const known = seen.get(kind);
+    if (chunk < known.low) Object.assign(known, {low: chunk, first: fill});
+    if (chunk > known.high) Object.assign(known, {high: chunk, last: fill});
+  }
+  return [...seen].map(([kind, {meaning, first, last, low, high}]) => [
+    high > low ? `linear-gradient(90deg, ${first} 50%, ${last} 50%)` : first,
+    `${kind} ${meaning}${high > low ? ` (chunk ${low}, ${high})` : ''}`]);
+}
+
 class Timeline {
   constructor() {
     this.plot = new Plot(byId('timeline'), 200, (...to) => this.draw(...to));
@@ -115,20 +129,9 @@ class Timeline {
   }
 
   fillLegend(data) {
-    const seen = new Map();
-    for (const parts of data?.classes ?? []) {
-      for (const {kind, meaning, chunk, fill} of parts) {
-        if (!seen.has(kind)) seen.set(kind, {meaning, first: fill, low: chunk, last: fill, high: chunk});
-        const known = seen.get(kind);
-        if (chunk < known.low) Object.assign(known, {low: chunk, first: fill});
-        if (chunk > known.high) Object.assign(known, {high: chunk, last: fill});
-      }
-    }
-    legend('timeline-legend', [...seen].map(([kind, {meaning, first, last, low, high}]) => [
-      high > low ? `linear-gradient(90deg, ${first} 50%, ${last} 50%)` : first,
-      `${kind} ${meaning}${high > low ? ` (chunk ${low}, ${high})` : ''}`]).concat(
-      [...new Set((data?.beside?.classes ?? []).map(({kind}) => kind))].map(kind => [kBeside[kind], kind]),
-      data ? [['var(--critical)', 'critical path']] : []));
+    legend('timeline-legend', [...passLegend([data]),
+      ...unique((data?.beside?.classes ?? []).map(({kind}) => kind)).map(kind => [kBeside[kind], kind]),
+      ...(data ? [['var(--critical)', 'critical path']] : [])]);
   }
 
   xOf(fraction) {
@@ -180,10 +183,10 @@ class Timeline {
     });
   }
 
-  // Messages and copies in a lane under the passes; what all devices wait for fills the row.
+  // Draws messages and copies in a lane under the passes. A collective, which all devices wait for, fills the row.
   drawBeside(context, {classes, first, start, length, ofClass}, device, y) {
     const low = view.from * kWhole, high = view.to * kWhole;
-    let drawn = -1;  // to the pixel: of many at one, the first
+    let drawn = -1;  // pixel up to which the lane is drawn: tasks that end before it are skipped
     for (let i = first[device]; i < first[device + 1] && start[i] <= high; ++i) {
       if (start[i] + length[i] < low) continue;
       const {kind} = classes[ofClass[i]], all = kind === 'collective';
