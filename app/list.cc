@@ -301,9 +301,10 @@ const std::vector<ListedKind>& kinds() {
 void show_named(const std::string& of, const std::string& name, const HardwareCatalog& catalog,
                 const CommandLine& line) {
   std::vector<std::string> names;
+  std::vector<std::string> kind_names;  // where the name may be meant as one
   bool found = false;
   for (const ListedKind& kind : kinds()) {
-    if (of.empty()) names.emplace_back(kind.name);
+    if (of.empty()) kind_names.emplace_back(kind.name);
     if (!of.empty() && of != kind.name) continue;
     for (const ListedEntry& entry : kind.entries(catalog)) {
       names.push_back(entry.name);
@@ -313,13 +314,12 @@ void show_named(const std::string& of, const std::string& name, const HardwareCa
     }
   }
   if (found) return;
-  const std::string nearest = nearest_name(name, names);
-  throw InputError(
-      line.where(name),
-      fmt::format("'{}' is not known{}", name,
-                  nearest.empty() ? "; `pipesim list` with schedules, models, gpus, clusters or "
-                                    "metrics prints the names"
-                                  : fmt::format("; did you mean '{}'?", nearest)));
+  const bool kind_meant = !nearest_name(name, kind_names).empty();
+  std::string meant = suggestion(name, kind_meant ? kind_names : names);
+  if (meant.find("did you mean") == std::string::npos) {
+    meant = "; `pipesim list` with schedules, models, gpus, clusters or metrics prints the names";
+  }
+  throw InputError(line.where(name), fmt::format("'{}' is not known{}", name, meant));
 }
 
 // Prints the reading of a file of GPUs.

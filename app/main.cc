@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <string_view>
 #include <system_error>
@@ -17,6 +18,12 @@
 namespace pipesim {
 namespace {
 
+// Suggests names for a misspelt option. A letter has no near ones: all are shown.
+std::string meant(const std::string& name, const std::vector<std::string>& names) {
+  const bool letter = name.size() == 2;
+  return letter ? fmt::format("; valid: {}", fmt::join(names, ", ")) : suggestion(name, names);
+}
+
 // The parser says what is wrong; we add where, and what was probably meant.
 [[noreturn]] void refuse(const CommandLine& line, const Parser& command, const OptionError& error) {
   const auto names = command.option_names();
@@ -25,13 +32,16 @@ namespace {
     if (!name.starts_with("-") || name == "-") continue;
     if (std::ranges::find(names, name) == names.end()) {
       throw InputError(line.where(i),
-                       fmt::format("unknown option '{}'{}", name, suggestion(name, names)));
+                       fmt::format("unknown option '{}'{}", name, meant(name, names)));
     }
     if (std::string_view(error.what()).find(name) != std::string_view::npos) {
       throw InputError(line.where(i), error.what());
     }
   }
-  throw InputError(line.where(line.arguments().size()), error.what());
+  const auto value = std::ranges::find_if(line.arguments(), [&error](const std::string& each) {
+    return std::string_view(error.what()).find(fmt::format("'{}'", each)) != std::string_view::npos;
+  });
+  throw InputError(line.where(static_cast<size_t>(value - line.arguments().begin())), error.what());
 }
 
 void check_subcommand(const CommandLine& line, const Parser& program) {

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "sim/core/text.h"
 #include "sim/core/wrapped.h"
 
 namespace pipesim {
@@ -45,9 +46,16 @@ class Help : public CLI::Formatter {
 // An option that an earlier release had.
 bool is_retired(const CLI::Option& option) { return option.get_group().empty(); }
 
-// CLI::Range accepts nan: every comparison with it is false.
-std::string fault_of_nan(const std::string& text) {
-  return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is no number" : "";
+// CLI11 compares, which accepts nan: every comparison with it is false.
+bool is_nan(const std::string& text) { return std::isnan(std::strtod(text.c_str(), nullptr)); }
+
+// CLI11's check, with our words for a value that it refuses. The help keeps CLI11's description.
+CLI::Validator worded(const CLI::Validator& check, const std::string& expected) {
+  return {[check, expected](std::string& text) {
+            const bool valid = check(text).empty() && !is_nan(text);
+            return valid ? "" : fmt::format("expected {}, not '{}'", expected, text);
+          },
+          check.get_description()};
 }
 
 }  // namespace
@@ -55,19 +63,26 @@ std::string fault_of_nan(const std::string& text) {
 Option Option::required() { return Option(*option_->required()); }
 
 Option Option::one_of(const std::vector<std::string>& values) {
-  return Option(*option_->check(CLI::IsMember(values)));
+  const CLI::IsMember check(values);
+  const auto fault = [check, values](std::string& text) {
+    if (check(text).empty()) return std::string();
+    return fmt::format("'{}' is not known{}", text, suggestion(text, values));
+  };
+  return Option(*option_->check(CLI::Validator(fault, check.get_description())));
 }
 
 Option Option::range(int least, int most) {
-  return Option(*option_->check(CLI::Range(least, most)));
+  return Option(*option_->check(
+      worded(CLI::Range(least, most), fmt::format("a whole number from {} to {}", least, most))));
 }
 
 Option Option::range(double least, double most) {
-  return Option(*option_->check(CLI::Range(least, most))).check(fault_of_nan);
+  return Option(*option_->check(
+      worded(CLI::Range(least, most), fmt::format("a number from {} to {}", least, most))));
 }
 
 Option Option::positive() {
-  return Option(*option_->check(CLI::PositiveNumber)).check(fault_of_nan);
+  return Option(*option_->check(worded(CLI::PositiveNumber, "a number above 0")));
 }
 
 Option Option::check(std::function<std::string(const std::string&)> fault) {
@@ -141,6 +156,10 @@ void Parser::require_command() { app_->require_subcommand(1); }
 bool Parser::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();  // "--html: 1 required TEXT missing"
+    if (!text.ends_with(" missing")) throw OptionError(text);
+    throw OptionError(text.substr(0, text.find(':')) + " needs a value");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw OptionError(error.what());
     app_->exit(error);

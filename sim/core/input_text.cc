@@ -15,6 +15,7 @@
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 #include "sim/core/text.h"
 
@@ -65,13 +66,30 @@ bool same_state(const struct stat& a, const struct stat& b) {
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
+// Another file of the folder whose name is near, as "; did you mean 'a.yaml'?".
+std::string near_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr size_t kMostFiles = 1000;  // of a folder that is worth looking through
+  const fs::path folder = fs::path(path).parent_path();
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator each(folder.empty() ? "." : folder, error), end;
+       !error && each != end && names.size() <= kMostFiles; each.increment(error)) {
+    names.push_back(each->path().filename().string());
+  }
+  if (names.size() > kMostFiles) return "";
+  std::ranges::sort(names);
+  const std::string near = nearest_name(fs::path(path).filename().string(), names);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", (folder / near).string());
+}
+
 // Throws for an error of opening or reading.
 [[noreturn]] void cannot_read(const std::string& path, const Location& asked, int error) {
   const std::string text = fmt::format("cannot read '{}': {}", path, std::strerror(error));
   for (const int of_system : {EMFILE, ENFILE, ENOMEM, EIO}) {
     if (error == of_system) throw InfeasibleError(text);
   }
-  throw InputError(asked, text);
+  throw InputError(asked, text + (error == ENOENT ? near_file(path) : ""));
 }
 
 std::string read_file(const std::string& path, const Location& asked, struct stat& status) {

@@ -114,6 +114,15 @@ void check_one_document(const std::string& text) {
   }
 }
 
+// The reason where a tab indents the line of the mark, which YAML's messages do not name.
+std::string tab_before(const std::string& text, const YAML::Mark& mark) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int i = 0; i <= mark.line && std::getline(lines, line);) ++i;
+  const std::string indent = line.substr(0, line.find_first_not_of(" \t"));
+  return indent.find('\t') == std::string::npos ? "" : "; YAML indents with spaces, not with a tab";
+}
+
 }  // namespace
 
 YAML::Node load_yaml(const std::string& text,
@@ -127,7 +136,8 @@ YAML::Node load_yaml(const std::string& text,
   } catch (const Refused& refused) {
     throw InputError(locate(refused.mark), refused.why);
   } catch (const YAML::Exception& error) {
-    throw InputError(locate(error.mark), "not valid YAML: " + error.msg);
+    throw InputError(locate(error.mark),
+                     "not valid YAML: " + error.msg + tab_before(text, error.mark));
   }
 }
 

@@ -454,6 +454,7 @@ std::string doubt_of_batch(long samples, std::optional<int> seq_length) {
 Scenario read_scenario(const YamlSource& source) {
   const YamlValue value = source.root();
   if (value.is_null()) value.fail("expected a scenario: this file is empty");
+  if (!value.is_map()) value.fail("expected a scenario, a YAML file of 'key: value' lines");
   YamlMap root(value);
   if (const auto sweep = root.find("sweep")) {
     sweep->fail("many scenarios, which 'pipesim sweep' runs; without this section it is one");
