@@ -1,10 +1,12 @@
 // The data that the program put into the page: one row per result from any source.
 //
-// report.runs: {file, text, overrides, calibration, document, timelines}, a document being that of `pipesim run
-// --json`. report.orders, where two runs are compared: {sentences, marked, tables}. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}. report.metrics: the table
-// of metrics: {name, label, unit, better, band, of_all_gpus}. report.plan: {file, command, document, rows}, a document
-// being that of `pipesim plan --json`, and each row {timeline, devices, configurations, reason} as far as it was run
-// again. report.run, of a live page alone: promises these of a row.
+// report.metrics: the table of metrics: {name, label, unit, better, band, of_all_gpus}.
+// report.runs: {file, text, overrides, calibration, document, timelines}; the document is that of `pipesim run --json`.
+// report.orders, where two runs are compared: {sentences, marked, tables}.
+// report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}.
+// report.plan: {file, command, document, rows}; the document is that of `pipesim plan --json`, and a row that was run
+// again has {timeline, devices, configurations, reason}.
+// report.run, of a live page alone: promises these of a row.
 
 const kByName = new Map(report.metrics.map(each => [each.name, each]));
 const metricNamed = name => kByName.get(name);
@@ -21,11 +23,12 @@ const kLabels = {
   data_parallel_size: 'dp', micro_batch_size: 'mbs', tied_with_first: 'tied',
 };
 
-// The label of a swept key is its last word; the hint has the whole name. `sweep.offload` is the file's value,
-// `offload` the point's.
+// The label of a swept key is its last word, or that word's short name; the hint has the whole name. `sweep.offload` is
+// the file's value, `offload` the point's.
 function labelOf(name) {
   if (name.startsWith('sweep.')) return `${name.slice('sweep.'.length)}, asked`;
-  if (name.includes('.')) return name.slice(name.lastIndexOf('.') + 1);
+  const last = name.slice(name.lastIndexOf('.') + 1);
+  if (last !== name) return kLabels[last] ?? last;
   return metricNamed(name)?.label ?? kLabels[name] ?? name.replaceAll('_', ' ');
 }
 

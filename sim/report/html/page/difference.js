@@ -50,6 +50,7 @@ class Difference {
     this.sides.forEach((side, i) => side.open(rows[i]));
     const most = Math.max(...this.sides.map(side => side.seconds));
     for (const side of this.sides) side.show(most);
+    sideLegend('sides-legend', this.sides);
   }
 
   // The open row, against the baseline of its plan.

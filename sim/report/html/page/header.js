@@ -44,7 +44,8 @@ function memoryText(row) {
 }
 
 // "seq_length 4096, schedule zb-h1": what was swept, of a point.
-const pointText = row => swept().map(each => `${axisText(each)} ${each.values[row] ?? '-'}`).join(', ');
+const pointText = row => swept().filter(each => each.values[row] !== null)
+  .map(each => `${axisText(each)} ${each.values[row]}`).join(', ');
 
 // "Best of 5 results: zb-h2; MFU 41.2%, 1.24 s an iteration; 51.8 GiB of 80 GiB on the fullest GPU."
 function answerOfRows() {

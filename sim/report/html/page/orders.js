@@ -25,8 +25,7 @@ function startOrders() {
     side.open(row);
     if (side.data) side.framed = frames(side, marked);
   });
-  legend('side-legend', [...passLegend(sides.map(side => side.data)), ['var(--critical)', 'frame: first pass in another order']]);
-  for (const end of ['a', 'b']) kLegends[`side-${end}-legend`] = kLegends['side-legend'];
+  sideLegend('side-legend', sides, [['var(--critical)', 'frame: first pass in another order']]);
   const most = Math.max(...sides.map(side => side.seconds));
   for (const side of sides) side.show(most);
 }

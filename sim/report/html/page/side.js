@@ -2,6 +2,17 @@
 
 const kSideMemory = 70;
 
+// One legend for two sides: their passes, collectives and memory, then `more`. A saved side has it too.
+function sideLegend(id, sides, more = []) {
+  const timelines = sides.map(side => side.data).filter(Boolean);
+  const collective = timelines.some(({beside}) => beside?.classes.some(({kind}) => kind === 'collective'));
+  const memory = timelines.some(data => data.memory), others = memory && sides.some(side => side.held > 0);
+  legend(id, [...passLegend(timelines), ...(collective ? [[kBeside.collective, 'collective']] : []),
+    ...(memory ? [[kActivations, 'activations of the fullest device']] : []),
+    ...(others ? [[kCategories[0][1], 'its other bytes']] : []), ...more]);
+  for (const side of sides) kLegends[`${side.plot.canvas.id}-legend`] = kLegends[id];
+}
+
 class Side {
   constructor(end) {
     this.name = byId(`side-${end}-name`);
@@ -15,10 +26,11 @@ class Side {
     this.seconds = this.data?.seconds ?? 0;
     this.framed = [];  // passes
     this.limit = run.document.scenario?.memory?.capacity_bytes ?? null;
-    this.devices = result.devices;
     const peaks = result.devices.map(each => each.peak_memory_bytes ?? each.peak_activation_bytes ?? 0);
     const most = Math.max(0, ...peaks);
     this.fullest = peaks.indexOf(most);
+    const by = result.devices[this.fullest]?.peak_memory_by_category ?? {};
+    this.held = kCategories.reduce((sum, [name]) => sum + (by[name] ?? 0), 0);  // bytes beside activations
     this.top = 1.05 * (this.limit ?? (most || 1));
     this.name.textContent = this.nameOf(row, result.peak_memory_bytes ?? most);
     this.plot.canvas.setAttribute('aria-label', this.name.textContent);
@@ -89,8 +101,7 @@ class Side {
   drawMemory(context, width, top) {
     const {memory} = this.data;
     if (!memory) return;
-    const by = this.devices[this.fullest].peak_memory_by_category ?? {};
-    const held = kCategories.reduce((sum, [name]) => sum + (by[name] ?? 0), 0);
+    const {held} = this;
     const y = size => top + kSideMemory * (1 - size / this.top);
     context.fillStyle = kCategories[0][1];
     context.fillRect(0, y(held), kWhole * this.scale, y(0) - y(held));
