@@ -132,7 +132,7 @@ int images_of(const Transformer& model, const LayerContext& context);
 LayerContext encoder_context(const Transformer& model, const LayerContext& context);
 // Rows that the experts of a GPU compute together, when every expert is as popular.
 inline double expert_rows(const Transformer& model, const LayerContext& context) {
-  return divided_tokens(context) * model.experts->experts_per_token * context.expert_tensor;
+  return divided_tokens(context) * model.experts->computed_per_token() * context.expert_tensor;
 }
 
 }  // namespace pipesim

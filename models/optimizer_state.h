@@ -18,12 +18,16 @@ struct OptimizerState {
   double host_fraction =
       0;  // of the parameters: their states stand on the host, which updates them
   bool overlaps_host = false;  // copies of gradients and weights run beside the host's update
+  // States on the host come to the GPU for its update and go back (MindSpeed's swap_optimizer).
+  bool swapped = false;
 
   [[nodiscard]] double bytes() const { return main_params + exp_avg + exp_avg_sq; }
   [[nodiscard]] double device_bytes() const { return (1 - host_fraction) * bytes(); }
-  // Beside the states the host always keeps a gradient in fp32 for each of its parameters. In
-  // Megatron-LM's HybridDeviceOptimizer it is a pinned copy of as many numbers as the parameter.
-  [[nodiscard]] double host_bytes() const { return host_fraction * (bytes() + 4); }
+  // The part of the parameters that the GPU updates.
+  [[nodiscard]] double device_updates() const { return swapped ? 1 : 1 - host_fraction; }
+  // Beside the states a host that updates always keeps a gradient in fp32 for each of its
+  // parameters. In Megatron-LM's HybridDeviceOptimizer it is a pinned copy of as many numbers.
+  [[nodiscard]] double host_bytes() const { return host_fraction * (bytes() + (swapped ? 0 : 4)); }
 };
 
 }  // namespace pipesim

@@ -210,7 +210,7 @@ Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held
   const double own = own_parameters(setting, held, hardware);
   const double all = state.reduces_every_microbatch() ? own : held.dense + held.expert;
   const StepBytes bytes = step_bytes(state);
-  const double step = (1 - state.optimizer.host_fraction) * bytes.update + bytes.gradients;
+  const double step = state.optimizer.device_updates() * bytes.update + bytes.gradients;
   const int kernels = 4 * static_cast<int>(std::ceil(own / kLaunchElements));
   return memory_bound_seconds(hardware.gpu, Bytes(step * own + state.gradient_bytes() * all),
                               kernels + 1);
@@ -220,6 +220,9 @@ Seconds host_optimizer_seconds(const CostSetting& setting, const HeldParameters&
                                const Hardware& hardware) {
   const ParameterState& state = setting.state;
   const double parameters = state.optimizer.host_fraction * own_parameters(setting, held, hardware);
+  if (state.optimizer.swapped) {
+    return Bytes(parameters * state.optimizer.bytes()) / each_way(hardware.host);
+  }
   const Seconds out = Bytes(parameters * read_gradient(state)) / one_way(hardware.host);
   const Seconds back = Bytes(parameters * state.weight_bytes) / one_way(hardware.host);
   const Seconds update = Bytes(parameters * step_bytes(state).update) /

@@ -55,6 +55,13 @@ struct Experts {
   bool shared_gate = false;  // a number per token weighs the shared experts
   // The width that routed experts work in, between two matrices; 0: the model's.
   int latent_size = 0;
+  // An expert's tokens are padded and cut to so many times those of balanced routing; 0: neither.
+  double capacity_factor = 0;
+
+  // Experts that compute a token, padding counted.
+  [[nodiscard]] double computed_per_token() const {
+    return experts_per_token * (capacity_factor > 0 ? capacity_factor : 1);
+  }
 
   friend bool operator==(const Experts&, const Experts&) = default;
 };

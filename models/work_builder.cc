@@ -146,7 +146,7 @@ void WorkBuilder::feed(LayerKind kind) {
   if (pass_ == PassKind::kW) return;
   // Rows are sorted by expert, and back.
   const double sorted =
-      4 * model_.experts->experts_per_token * divided_ * expert_width(model_) * element_;
+      4 * model_.experts->computed_per_token() * divided_ * expert_width(model_) * element_;
   stream(pass_, sorted, 2);
   work_.permuted += Bytes(sorted);
 }
@@ -258,7 +258,7 @@ void WorkBuilder::dispatch() {
   if (pass_ == PassKind::kW) return;
   const Experts& experts = *model_.experts;
   const double one = divided_ * expert_width(model_) * element_;
-  const double sent = experts.experts_per_token * one;
+  const double sent = experts.computed_per_token() * one;
   if (context_.expert > 1) {
     const int copies = context_.flex_dispatcher ? experts.experts_per_token : 1;
     // Groups of experts that a token may go to stand on so many of the ranks.

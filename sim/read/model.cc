@@ -183,6 +183,9 @@ void read_experts(YamlMap& outer, Transformer& model) {
   set_size(map, "group_topk", experts.groups_per_token);
   set_flag(map, "router_bias", experts.router_bias);
   set_size(map, "latent_size", experts.latent_size, 0);
+  if (const auto factor = map.find("capacity_factor")) {
+    experts.capacity_factor = factor->number(0, experts.num_experts);
+  }
   map.finish();
   model.experts = experts;
 }

@@ -29,6 +29,14 @@ void read_gradients(YamlMap& memory, ParameterState& state) {
   state.optimizer.reads_16_bit_gradients = true;
 }
 
+void read_swap(YamlMap& memory, OptimizerState& optimizer) {
+  const auto swap = memory.find("swap_optimizer");
+  if (!swap || !swap->flag()) return;
+  if (optimizer.host_fraction > 0) swap->fail("stands in place of optimizer_offload_fraction");
+  optimizer.host_fraction = 1;
+  optimizer.swapped = true;
+}
+
 }  // namespace
 
 void read_optimizer_state(YamlMap& memory, bool bf16_weights, ParameterState& state) {
@@ -49,13 +57,14 @@ void read_optimizer_state(YamlMap& memory, bool bf16_weights, ParameterState& st
     optimizer.overlaps_host = overlap->flag();
     if (optimizer.host_fraction == 0) overlap->fail("needs an optimizer_offload_fraction above 0");
   }
+  read_swap(memory, optimizer);
   const auto remainders = memory.find("store_param_remainders");
   if (!remainders || !remainders->flag()) return;
   if (optimizer.main_params < 4 || !bf16_weights) {
     remainders->fail("is of main_params_dtype: fp32 beside weights in bf16");
   }
   if (optimizer.host_fraction > 0) {
-    remainders->fail("needs the weights beside it: not with an optimizer_offload_fraction");
+    remainders->fail("needs the weights beside it: not with states on the host");
   }
   optimizer.remainders = true;
   optimizer.main_params = 2;

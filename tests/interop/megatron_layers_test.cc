@@ -82,8 +82,7 @@ TEST(MegatronLayers, TakesPaddedExpertsForBalancedOnes) {
   const std::string padded = moe + "--moe-pad-expert-input-to-capacity ";
   const Draft balanced = drafted(padded + "--moe-expert-capacity-factor 1.0");
   EXPECT_NE(scenario_of(balanced).find("moe_router_force_load_balancing: true"), std::string::npos);
-  EXPECT_EQ(drafted(padded + "--moe-expert-capacity-factor 1.5").stops.at(0).first,
-            "moe_expert_capacity_factor");
+  EXPECT_EQ(model_of(padded + "--moe-expert-capacity-factor 1.5").experts->capacity_factor, 1.5);
   EXPECT_EQ(drafted(moe + "--moe-expert-capacity-factor 1").stops.at(0).first,
             "moe_expert_capacity_factor");
 }

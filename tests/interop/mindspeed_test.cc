@@ -36,7 +36,7 @@ TEST(MindSpeed, KeepsOptimizerStatesOnTheHost) {
   const OptimizerState state =
       read("--use-distributed-optimizer --swap-optimizer --swap-optimizer-times 4")
           .modelled->state.optimizer;
-  EXPECT_TRUE(state.overlaps_host);
+  EXPECT_TRUE(state.swapped);
   EXPECT_EQ(state.device_bytes(), 0);
   const ParameterState halves = read("--o2-optimizer --o2-gradient").modelled->state;
   EXPECT_EQ(halves.optimizer.bytes(), 8);

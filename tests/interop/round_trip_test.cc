@@ -73,6 +73,7 @@ const std::vector<Axis>& features() {
       {"memory.exp_avg_dtype", {"bf16", "fp8"}},
       {"memory.store_param_remainders", {"true"}},
       {"memory.optimizer_offload_fraction", {"0.5"}},
+      {"memory.swap_optimizer", {"true"}},
       {"memory.offload_modules", {"[core_attn, attn_proj]", "[attn_norm, mlp_norm]", "[moe_act]"}},
       {"memory.dropout", {"true"}},
       {"memory.flash_attention", {"false"}},

@@ -110,6 +110,24 @@ TEST(OptimizerStates, OnTheHostWaitForTheLinkAndTheUpdate) {
   EXPECT_NEAR(seconds({.host_fraction = 1, .overlaps_host = true}), 3, 1e-12);
 }
 
+// 12 bytes come at 20 GB/s while 12 of others go; the GPU updates all, and the host keeps no
+// gradients.
+TEST(OptimizerStates, ThatAreSwappedPassTheLinkBothWays) {
+  Hardware hardware;
+  hardware.interconnect.gpus_per_node = 8;
+  hardware.host = {.alone = BytesPerSecond(50e9),
+                   .duplex = BytesPerSecond(40e9),
+                   .gpus_per_switch = 2,
+                   .memory = {},
+                   .update = BytesPerSecond(80e9)};
+  CostSetting setting;
+  setting.state.optimizer = {.host_fraction = 1, .swapped = true};
+  EXPECT_NEAR(host_optimizer_seconds(setting, {.dense = 1e9}, hardware).value(), 0.6, 1e-12);
+  EXPECT_EQ(setting.state.optimizer.device_updates(), 1);
+  EXPECT_EQ(setting.state.optimizer.device_bytes(), 0);
+  EXPECT_EQ(setting.state.optimizer.host_bytes(), 12);
+}
+
 // Section 3.3.3: inputs of SwiGLU in fp8; the input of the linear layer behind attention in E5M6.
 TEST(KeptActivations, AreSmallerInFewerBits) {
   const Transformer model = deepseek_v3();

@@ -193,6 +193,26 @@ TEST(LatentExperts, WorkAndAreSentInTheirSpace) {
                    2 * (rows * (h - 1024) - 4096 * 1024.0));
 }
 
+TEST(PaddedExperts, ComputeAndAreSentWhatBalancedOnesAreTimesTheFactor) {
+  const Transformer plain = mixtral();
+  Transformer padded = plain;
+  padded.experts->capacity_factor = 1.5;
+  LayerContext context = sequence(4096);
+  context.expert = 8;
+  const double rows = 2.0 * 4096;
+  EXPECT_NEAR(forward(padded, LayerKind::kMoe, context) - forward(plain, LayerKind::kMoe, context),
+              0.5 * 2 * rows * 3 * 4096 * 14336, 1e6);
+  const auto sent = [&context](const Transformer& model) {
+    const Work work = layer_work(model, LayerKind::kMoe, PassKind::kF, context);
+    const auto all =
+        std::ranges::find(work.collectives, CollectiveKind::kAllToAll, &Collective::kind);
+    return all->bytes.value();
+  };
+  EXPECT_DOUBLE_EQ(sent(padded) / sent(plain), 1.5);
+  EXPECT_GT(kept(padded, LayerKind::kMoe, context), kept(plain, LayerKind::kMoe, context));
+  EXPECT_EQ(model_flops(padded, 4096, true), model_flops(plain, 4096, true));
+}
+
 TEST(Projectors, OfSeveralLayersAreCountedEach) {
   Transformer model = llama3_70b();
   model.encoder = Encoder{.num_layers = 2,

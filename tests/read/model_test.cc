@@ -212,6 +212,7 @@ std::vector<std::string> restated_parts(const Transformer& of) {
     add("group_topk", experts->groups_per_token);
     add("router_bias", experts->router_bias);
     add("latent_size", experts->latent_size);
+    add("capacity_factor", experts->capacity_factor);
   }
   return keys;
 }

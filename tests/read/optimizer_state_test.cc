@@ -36,6 +36,9 @@ TEST(ReadOptimizerState, TakesMegatronsWords) {
                                             {"memory.overlap_cpu_optimizer_d2h_h2d", "true"}});
   EXPECT_EQ(host.device_bytes(), 6);
   EXPECT_TRUE(host.overlaps_host);
+  const OptimizerState swapped = optimizer_of({{"memory.swap_optimizer", "true"}});
+  EXPECT_EQ(swapped.device_bytes(), 0);
+  EXPECT_TRUE(swapped.swapped);
 }
 
 TEST(ReadOptimizerState, RefusesWhatContradictsItself) {
@@ -50,6 +53,9 @@ TEST(ReadOptimizerState, RefusesWhatContradictsItself) {
   EXPECT_TRUE(refuses(
       {{"memory.optimizer_offload_fraction", "1"}, {"memory.store_param_remainders", "true"}},
       "needs the weights beside it"));
+  EXPECT_TRUE(
+      refuses({{"memory.optimizer_offload_fraction", "1"}, {"memory.swap_optimizer", "true"}},
+              "in place of optimizer_offload_fraction"));
   EXPECT_TRUE(refuses({{"memory.overlap_cpu_optimizer_d2h_h2d", "true"}},
                       "needs an optimizer_offload_fraction"));
   EXPECT_TRUE(refuses({{"memory.exp_avg_dtype", "fp6"}}, "'fp6' is not known"));

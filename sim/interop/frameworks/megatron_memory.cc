@@ -28,15 +28,6 @@ void put_on_host(Settings& settings, Draft& draft) {
   if (overlaps) put_flag(draft.memory, "overlap_cpu_optimizer_d2h_h2d", true);
 }
 
-// MindSpeed updates the states on the device; the host's update is counted instead.
-void put_swapped(Draft& draft) {
-  put(draft.memory, "optimizer_offload_fraction", 1);
-  put_flag(draft.memory, "overlap_cpu_optimizer_d2h_h2d", true);
-  draft.notes.emplace_back(
-      "optimizer states on the host, updated there as Megatron-LM does, where swap_optimizer "
-      "brings them to the device: the step takes no longer than said");
-}
-
 }  // namespace
 
 // Without the precision-aware optimizer these precisions say nothing.
@@ -66,7 +57,7 @@ void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
   const bool remainders = settings.flag({"store_param_remainders"}).value_or(true);
   const bool reused = settings.is_set({"reuse_fp32_param"}) && bf16_weights;  // MindSpeed's
   if (settings.is_set({"swap_optimizer"})) {
-    put_swapped(draft);
+    put_flag(draft.memory, "swap_optimizer", true);  // MindSpeed's
   } else if (settings.is_set({"optimizer_cpu_offload"})) {
     put_on_host(settings, draft);
   } else if (reused) {

@@ -171,6 +171,10 @@ class ModelFlags {
       value("moe-shared-expert-intermediate-size", static_cast<int>(shared_width(experts)));
     }
     if (experts.latent_size > 0) value("moe-latent-size", experts.latent_size);
+    if (experts.capacity_factor > 0) {
+      flag(fmt::format("moe-expert-capacity-factor {:g}", experts.capacity_factor));
+      flag("moe-pad-expert-input-to-capacity");
+    }
     flag("moe-grouped-gemm");
     if (experts.shared_gate) flag("moe-shared-expert-gate");
     router(experts);

@@ -138,7 +138,7 @@ std::vector<std::string> state_flags(const ParameterState& state) {
   if (optimizer.exp_avg_sq != usual.exp_avg_sq) {
     flags.push_back(fmt::format("--exp-avg-sq-dtype {}", dtype(optimizer.exp_avg_sq)));
   }
-  if (optimizer.host_fraction > 0) {
+  if (optimizer.host_fraction > 0 && !optimizer.swapped) {
     flags.emplace_back("--optimizer-cpu-offload");
     flags.push_back(fmt::format("--optimizer-offload-fraction {:g}", optimizer.host_fraction));
     if (optimizer.overlaps_host) flags.emplace_back("--overlap-cpu-optimizer-d2h-h2d");
@@ -150,6 +150,9 @@ std::vector<std::string> state_flags(const ParameterState& state) {
 void add_optimizer_state(const Modelled& modelled, MegatronFlags& to) {
   const OptimizerState& optimizer = modelled.state.optimizer;
   std::vector<std::string> flags = state_flags(modelled.state);
+  if (optimizer.swapped) {
+    to.differences.emplace_back("optimizer states that come to the GPU for its update");
+  }
   if (flags.empty() && !optimizer.remainders) return;
   to.flags.emplace_back("--use-precision-aware-optimizer");
   to.flags = joined(std::move(to.flags), std::move(flags));

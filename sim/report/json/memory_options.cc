@@ -10,7 +10,8 @@ void add_optimizer_state(const OptimizerState& state, nlohmann::ordered_json& me
   add("main_params_bytes", &OptimizerState::main_params);
   add("exp_avg_bytes", &OptimizerState::exp_avg);
   add("exp_avg_sq_bytes", &OptimizerState::exp_avg_sq);
-  add("optimizer_offload_fraction", &OptimizerState::host_fraction);
+  if (!state.swapped) add("optimizer_offload_fraction", &OptimizerState::host_fraction);
+  if (state.swapped) memory["swap_optimizer"] = true;
   if (state.remainders) memory["store_param_remainders"] = true;
   if (state.reads_16_bit_gradients) memory["main_grads_bytes"] = 2;
   if (state.overlaps_host) memory["overlap_cpu_optimizer_d2h_h2d"] = true;

@@ -399,7 +399,11 @@ std::string gigabytes(BytesPerSecond rate) {
   return fmt::format("{:.4g} GB/s", rate.value() * 1e-9);
 }
 
-std::string host_text(const Hardware& hardware) {
+std::string host_text(const Hardware& hardware, const OptimizerState& optimizer) {
+  if (optimizer.swapped) {
+    return fmt::format("    states on the host: a GPU copies {} each way, both at once\n",
+                       gigabytes(each_way(hardware.host)));
+  }
   return fmt::format(
       "    states on the host: a node's CPUs move {} while they update, a GPU copies {} one way\n"
       "      update: assumed of every host, ZeRO-Offload (arXiv 2101.06840, table 4), or stated\n",
@@ -439,7 +443,7 @@ std::string hardware_text(const Scenario& scenario, const ParameterState& state,
              measured ? "measured: above"
                       : "published: DeepSeek-V3, arXiv 2412.19437, section 3.2.2 (20 of 132)",
              step_bytes_text(state), kLaunchElements,
-             state.optimizer.host_fraction > 0 ? host_text(hardware) : "");
+             state.optimizer.host_fraction > 0 ? host_text(hardware, state.optimizer) : "");
 }
 
 }  // namespace
