@@ -95,6 +95,7 @@ std::string fault_of_encoder(const Transformer& model, const LayerContext& conte
     return fmt::format("{} tokens of images do not go into seq_length {}",
                        encoder_tokens(encoder) / encoder.merged, context.seq_length);
   }
+  if (encoder.replicated) return "";
   const char* tensor = "tensor_model_parallel_size";
   const long parts = context.sequence_parallel ? context.tensor : 1;
   const std::array<Division, 3> divisions{{
@@ -284,6 +285,12 @@ LayerContext encoder_context(const Transformer& model, const LayerContext& conte
   own.expert = 1;
   own.expert_tensor = 1;
   own.causal = false;
+  own.frozen = false;
+  if (model.encoder->frozen) own.adapter_rank = 0;
+  if (model.encoder->replicated) {
+    own.tensor = 1;
+    own.sequence_parallel = false;
+  }
   own.documents = {};
   own.before = 0;
   own.whole = 0;

@@ -55,6 +55,7 @@ struct LayerContext {
   RecomputedLayers recomputed_layers = {};  // of kFull
   // LoRA: adapters of this rank beside the linear layers train, and nothing else; 0: all does.
   int adapter_rank = 0;
+  bool frozen = false;  // nothing behind the encoder trains: its projector does
   bool flash_attention = true;
   bool fused_gate = true;   // a gated activation is one kernel, which keeps no factor of a product
   bool causal = true;       // halves the work of flash attention; without it all scores are made
@@ -88,6 +89,11 @@ struct LayerContext {
   bool fp8_parameters = false;  // weights are kept in fp8 alone (Megatron-LM's fp8_param_gather)
   Precision precision = Precision::kBf16;  // of the linear layers, router and output excepted
 };
+
+// The model's own matrices have gradients: neither adapters alone nor a projector train.
+inline bool trains_model(const LayerContext& context) {
+  return context.adapter_rank == 0 && !context.frozen;
+}
 
 // Bytes of a number that is in none of fewer bits: a weight, an activation, a message.
 inline double element_bytes(const LayerContext& context) {

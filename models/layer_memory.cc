@@ -35,7 +35,7 @@ class Tensors {
   void output() {
     keep("input of the final norm", divided_ * hidden_ * element_, Kept::kForB);
     if (context_.vocabulary_devices > 0) return;
-    const bool trains = context_.adapter_rank == 0;
+    const bool trains = trains_model(context_);
     if (trains) keep("input of the logits", read_by_columns_ * hidden_ * element_, Kept::kForW);
     const double logits = tokens_ * model_.vocab_size / ranks_;
     keep("softmax of the logits, fp32", logits * 4, Kept::kForB);
@@ -61,6 +61,8 @@ class Tensors {
     keep("gate after its activation", inner * element_, Kept::kForB, {again});
   }
   void keep(const char* name, double bytes, Kept kept, Module module = {}) {
+    // A frozen matrix keeps no input.
+    if (context_.frozen && kept == Kept::kForW) return;
     list_.push_back({name, Bytes(bytes), kept, module.again, module.leaves});
   }
   void attention();
@@ -149,14 +151,18 @@ void Tensors::projector() {
   const Encoder& encoder = *model_.encoder;
   const double patches = encoder.patches * images_of(model_, context_);
   const double tokens = patches / encoder.merged;
-  keep("patches", patches * encoder.inputs * linear_, Kept::kForW);
-  keep("input of the encoder's last norm", patches * encoder.hidden_size * element_, Kept::kForB);
+  if (!encoder.frozen) {
+    keep("patches", patches * encoder.inputs * linear_, Kept::kForW);
+    keep("input of the encoder's last norm", patches * encoder.hidden_size * element_, Kept::kForB);
+  }
   keep("input of the projector", patches * encoder.hidden_size * linear_, Kept::kForW);
   const double inner = tokens * encoder.projector_size * encoder.projectors;
   keep("projector before its activation", inner * element_, Kept::kForB);
   keep("projector after its activation", inner * linear_, Kept::kForW);
   keep("gradients of the projector",
-       (inner + encoder.projectors * tokens * hidden_ + patches * encoder.hidden_size) * linear_,
+       (inner + encoder.projectors * tokens * hidden_ +
+        (encoder.frozen ? 0 : patches * encoder.hidden_size)) *
+           linear_,
        Kept::kFromB);
 }
 
@@ -309,6 +315,7 @@ KeptTensors kept_of_traced(const TracedBlock& block, const LayerContext& context
 
 KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerContext& context) {
   if (kind == LayerKind::kEncoder) {
+    if (model.encoder->frozen) return {};
     const Transformer encoder = encoder_of(model);
     const LayerContext own = encoder_context(model, context);
     Tensors tensors(encoder, own);
@@ -316,7 +323,9 @@ KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerCo
     return tensors.list();
   }
   if (is_traced(kind)) return kept_of_traced(traced_block(model, kind), context);
-  Tensors tensors(model, context);
+  LayerContext own = context;
+  if (kind == LayerKind::kEmbedding) own.frozen = false;  // the projector
+  Tensors tensors(model, own);
   if (kind == LayerKind::kEmbedding) {
     tensors.embedding();
     if (model.encoder) tensors.projector();
@@ -338,9 +347,10 @@ Bytes& bytes_of(const KeptTensor& tensor, const LayerContext& context, LayerMemo
   return !whole && context.offloaded.any(tensor.leaves) ? memory.offloaded : memory.activation;
 }
 
-// Elements of a layer's input.
+// Elements of a layer's input; none where it has no backward.
 double checkpoint_elements(const Transformer& model, LayerKind kind, const LayerContext& context) {
   if (kind != LayerKind::kEncoder) return divided_tokens(context) * model.hidden_size;
+  if (model.encoder->frozen) return 0;
   return divided_tokens(encoder_context(model, context)) * model.encoder->hidden_size;
 }
 
@@ -354,7 +364,7 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   if (ends && context.vocabulary_devices > 0) {
     held.dense -= 1.0 * model.vocab_size / context.tensor * model.hidden_size;
   }
-  const LayerParameters trained = trained_parameters(held, context.adapter_rank);
+  const LayerParameters trained = trained_parameters(model, kind, held, context);
   const bool beside = context.adapter_rank > 0;  // adapters, of what is held
   memory.dense_parameters = held.dense + (beside ? trained.dense : 0);
   memory.expert_parameters = held.expert + (beside ? trained.expert : 0);

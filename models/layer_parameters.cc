@@ -131,15 +131,19 @@ void add_layer(LayerParameters& sum, const Transformer& model, LayerKind kind,
   }
 }
 
-// The encoder's way in, positions and last norm, and the projector to the model's width.
-double encoder_ends(const Transformer& model) {
-  const Encoder& encoder = *model.encoder;
+// The encoder's way in, positions and last norm.
+double encoder_ends(const Encoder& encoder) {
   const double h = encoder.hidden_size;
-  const double merged = h * encoder.merged;
+  return h * (encoder.inputs + encoder.patches) + 2 * h;
+}
+
+// From the encoder's width to the model's.
+double projector_parameters(const Transformer& model) {
+  const Encoder& encoder = *model.encoder;
+  const double merged = 1.0 * encoder.hidden_size * encoder.merged;
   const double inner = encoder.projector_size;
-  const double projector =
-      inner > 0 ? inner * (merged + model.hidden_size) : merged * model.hidden_size;
-  return h * (encoder.inputs + encoder.patches) + 2 * h + encoder.projectors * projector;
+  return encoder.projectors *
+         (inner > 0 ? inner * (merged + model.hidden_size) : merged * model.hidden_size);
 }
 
 LayerParameters traced_parameters(const TracedBlock& block, const WeightDivision& division) {
@@ -165,12 +169,13 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
       add_layer(sum, model, kind, division);
       break;
     case LayerKind::kEncoder:
-      add_layer(sum, encoder_of(model), LayerKind::kDense, {division.tensor, 1, 1});
+      add_layer(sum, encoder_of(model), LayerKind::kDense,
+                {model.encoder->replicated ? 1 : division.tensor, 1, 1});
       break;
     case LayerKind::kEmbedding:
       sum.dense += 1.0 * model.vocab_size / division.tensor * h;
       if (model.positions == Positions::kLearned) sum.dense += model.max_position_embeddings * h;
-      if (model.encoder) sum.dense += encoder_ends(model);
+      if (model.encoder) sum.dense += encoder_ends(*model.encoder) + projector_parameters(model);
       if (model.traced) sum.dense += model.traced->other_parameters;
       break;
     case LayerKind::kOutput:
@@ -187,9 +192,20 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
   return sum;
 }
 
-LayerParameters trained_parameters(const LayerParameters& held, int adapter_rank) {
-  if (adapter_rank == 0) return held;
-  return {.dense = adapter_rank * held.dense_sides, .expert = adapter_rank * held.expert_sides};
+LayerParameters trained_parameters(const Transformer& model, LayerKind kind,
+                                   const LayerParameters& held, const LayerContext& context) {
+  const bool frozen_encoder = model.encoder && model.encoder->frozen;
+  if (kind == LayerKind::kEncoder && frozen_encoder) return {};
+  if (const int rank = context.adapter_rank; rank > 0) {
+    return {.dense = rank * held.dense_sides, .expert = rank * held.expert_sides};
+  }
+  if (kind == LayerKind::kEncoder) return held;
+  LayerParameters trained = context.frozen ? LayerParameters{} : held;
+  if (kind != LayerKind::kEmbedding || !model.encoder) return trained;
+  const double ends = encoder_ends(*model.encoder);
+  if (context.frozen) trained.dense = projector_parameters(model) + ends;
+  if (frozen_encoder) trained.dense -= ends;
+  return trained;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // divided differently.
 #pragma once
 
+#include "models/layer_context.h"
 #include "models/transformer.h"
 
 namespace pipesim {
@@ -31,9 +32,10 @@ struct LayerParameters {
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division);
 
-// Parameters of a layer that have gradients and states: with an adapter's rank above 0 the adapters
-// alone, which stand beside `held`.
-LayerParameters trained_parameters(const LayerParameters& held, int adapter_rank);
+// Parameters of a layer that have gradients and states, of those that it holds: what is not frozen,
+// or with an adapter's rank above 0 the adapters alone, which stand beside `held`.
+LayerParameters trained_parameters(const Transformer& model, LayerKind kind,
+                                   const LayerParameters& held, const LayerContext& context);
 
 // Parameters of one layer. A tied output counts its matrix here all the same: it is used, and held
 // where it is on another device than the input.

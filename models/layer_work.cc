@@ -15,6 +15,7 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
   }
   if (kind == LayerKind::kEncoder) {
     if (images_of(model, context) == 0) return {};
+    if (model.encoder->frozen && pass != PassKind::kF) return {};
     const Transformer encoder = encoder_of(model);
     const LayerContext beside = encoder_context(model, context);
     WorkBuilder builder(encoder, pass, beside);
@@ -57,16 +58,27 @@ Flops flops(const Work& work) {
   return sum;
 }
 
-Flops model_flops(const Transformer& model, int seq_length, bool causal, int adapter_rank) {
-  LayerContext frozen;
-  frozen.seq_length = seq_length;
-  frozen.causal = causal;
-  LayerContext context = frozen;
-  context.adapter_rank = adapter_rank;
+Flops model_flops(const Transformer& padded, int seq_length, bool causal,
+                  const LayerContext& training) {
+  Transformer model = padded;
+  if (model.experts) model.experts->capacity_factor = 0;
+  LayerContext whole;
+  whole.seq_length = seq_length;
+  whole.causal = causal;
+  LayerContext context = whole;
+  context.adapter_rank = training.adapter_rank;
+  context.frozen = training.frozen;
   const auto third = [&](LayerKind kind) {
-    const Flops forward = flops(layer_work(model, kind, PassKind::kF, context));
-    if (adapter_rank == 0) return forward;
-    return forward - 1 / 3. * flops(layer_work(model, kind, PassKind::kW, frozen));
+    const auto of = [&](PassKind pass, const LayerContext& trained) {
+      return flops(layer_work(model, kind, pass, trained));
+    };
+    const Flops forward = of(PassKind::kF, context);
+    const bool encodes = kind == LayerKind::kEmbedding || kind == LayerKind::kEncoder;
+    if (encodes && (model.encoder->frozen || context.frozen)) {
+      return 1 / 3. * (forward + of(PassKind::kB, context) + of(PassKind::kW, context));
+    }
+    if (trains_model(context)) return forward;
+    return forward - 1 / 3. * of(PassKind::kW, whole);
   };
   Flops sum = (1.0 + model.mtp_layers) * third(LayerKind::kOutput);
   const KindCounts counts = count_layers(model, 0, model.num_layers);

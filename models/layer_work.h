@@ -44,8 +44,10 @@ Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
 Flops flops(const Work& work);
 
 // Forward and backward of one sequence through the whole model, nothing recomputed: three times F.
-// Where adapters alone train, W of frozen weights is missing. Half of attention when `causal`; the
-// convention has to be named beside an MFU. MTP modules included.
-Flops model_flops(const Transformer& model, int seq_length, bool causal, int adapter_rank = 0);
+// W of frozen weights, a frozen encoder's backward and padded tokens of experts are missing, as
+// `training` and the model say. Half of attention when `causal`; the convention has to be named
+// beside an MFU. MTP modules included.
+Flops model_flops(const Transformer& padded, int seq_length, bool causal,
+                  const LayerContext& training = {});
 
 }  // namespace pipesim

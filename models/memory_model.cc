@@ -52,7 +52,7 @@ double message(const Transformer& model, const LayerContext& context) {
 Bytes least_state(const Transformer& model, const LayerContext& context,
                   const ParameterState& state) {
   const double weight = context.fp8_parameters ? 1 : element_bytes(context);
-  const bool trains = context.adapter_rank == 0;
+  const bool trains = trains_model(context);
   const double states = state.gradient_bytes() + state.optimizer.device_bytes();
   return Bytes(total_parameters(model) * (weight + (trains ? states : 0)));
 }

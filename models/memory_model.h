@@ -35,7 +35,7 @@ class MemoryModel {
   [[nodiscard]] Ranks ranks(bool sharded) const;
   void add_layers(DeviceMemory& held, int number, const LayerMemory& layer) const;
   [[nodiscard]] Bytes vocabulary(std::span<const StageLayers> stages) const;
-  [[nodiscard]] bool trains_vocabulary() const { return context_.adapter_rank == 0; }
+  [[nodiscard]] bool trains_vocabulary() const { return trains_model(context_); }
   [[nodiscard]] double vocabulary_parameters(std::span<const StageLayers> stages) const;
   [[nodiscard]] Bytes weights_on_their_way(std::span<const StageLayers> stages) const;
   [[nodiscard]] Bytes activations_on_their_way(std::span<const StageLayers> stages) const;

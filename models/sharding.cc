@@ -109,7 +109,7 @@ LayerSharding layer_sharding(const Transformer& model, LayerKind kind, const Cos
   if (!is_layer(kind) && context.vocabulary_devices > 0) {  // all devices share the matrix
     held.dense -= 1.0 * model.vocab_size / context.tensor * model.hidden_size;
   }
-  const LayerParameters trained = trained_parameters(held, context.adapter_rank);
+  const LayerParameters trained = trained_parameters(model, kind, held, context);
   const bool beside = context.adapter_rank > 0;  // adapters, of what is held
   LayerSharding sharding{
       {held.dense + (beside ? trained.dense : 0), held.expert + (beside ? trained.expert : 0)},
@@ -180,7 +180,7 @@ VocabularySharding vocabulary_sharding(const Transformer& model, VocabularyPlace
     share.input_forward = share.output_forward = share.gather;
     if (placement != VocabularyPlacement::kVocab2) share.output_backward = share.gather;
   }
-  if (state.reduces_every_microbatch() && setting.context.adapter_rank == 0) {
+  if (state.reduces_every_microbatch() && trains_model(setting.context)) {
     share.output_backward += share.scatter;
     share.input_backward = share.scatter;
   }

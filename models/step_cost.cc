@@ -57,7 +57,7 @@ Ends ends_of(const Layout& layout, const Placement& place, int device) {
 Seconds tied_seconds(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
                      const Layout& layout, const Placement& place, int device) {
   if (!model.tied_embeddings || place.devices() == 1) return {};
-  if (setting.context.adapter_rank > 0) return {};        // frozen
+  if (!trains_model(setting.context)) return {};
   if (setting.context.vocabulary_devices > 0) return {};  // every device holds both of its share
   const Ends ends = ends_of(layout, place, device);
   if (ends.input == ends.output) return {};
@@ -172,12 +172,12 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
       const int number = counts[kind];
       if (number == 0) continue;
       const LayerParameters one =
-          trained_parameters(layer_parameters(model, kind, division), context.adapter_rank);
+          trained_parameters(model, kind, layer_parameters(model, kind, division), context);
       held.dense += number * one.dense;
       held.expert += number * one.expert;
     }
   }
-  if (context.adapter_rank > 0) return held;
+  if (!trains_model(context)) return held;
   const double matrix = 1.0 * model.vocab_size * model.hidden_size / context.tensor;
   if (context.vocabulary_devices > 0) {
     const int matrices = (ends.input ? 1 : 0) + (ends.output ? 1 : 0);

@@ -81,19 +81,27 @@ std::string fault_of_encoder(const Transformer& model) {
   return "";
 }
 
+std::string fault_of_linear(const LinearAttention& linear) {
+  if (linear.num_heads < 1 || linear.head_size < 1 || linear.key_heads < 1 ||
+      linear.key_head_size < 1 || linear.chunk_size < 1) {
+    return "linear_attention needs heads and sizes of values and keys";
+  }
+  if (linear.num_heads % linear.key_heads != 0) {
+    return fmt::format("{} heads of linear attention do not divide into {} of keys",
+                       linear.num_heads, linear.key_heads);
+  }
+  return "";
+}
+
 std::string fault_of_parts(const Transformer& model) {
   if (std::string fault = fault_of_heads(model); !fault.empty()) return fault;
-  if (const auto& linear = model.linear) {
-    if (linear->num_heads < 1 || linear->head_size < 1 || linear->key_heads < 1 ||
-        linear->key_head_size < 1 || linear->chunk_size < 1) {
-      return "linear_attention needs heads and sizes of values and keys";
-    }
-    if (linear->num_heads % linear->key_heads != 0) {
-      return fmt::format("{} heads of linear attention do not divide into {} of keys",
-                         linear->num_heads, linear->key_heads);
-    }
+  if (model.linear) {
+    if (std::string fault = fault_of_linear(*model.linear); !fault.empty()) return fault;
   }
   if (model.rotary_percent < 0 || model.rotary_percent > 1) return "rotary_percent is from 0 to 1";
+  if (model.bidirectional && (model.linear || model.sparse || model.mtp_layers > 0)) {
+    return "bidirectional_attention is known of attention to all tokens or a window's alone";
+  }
   if (std::string fault = fault_of_encoder(model); !fault.empty()) return fault;
   return fault_of_pattern(model);
 }

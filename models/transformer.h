@@ -131,6 +131,8 @@ struct Encoder {
   int projector_size = 0;  // inner width of the projector's two matrices; 0: it is one matrix
   int projectors = 1;      // of them, each of which reads another layer's output (Qwen3-VL)
   bool gated_mlp = false;
+  bool frozen = false;      // all but the projector: it has no gradients and no backward
+  bool replicated = false;  // every tensor rank holds and runs all of it
 
   friend bool operator==(const Encoder&, const Encoder&) = default;
 };
@@ -158,7 +160,8 @@ struct Transformer {
   bool sinks = false;            // a score per head that belongs to no token
   bool values_are_keys = false;  // layers that see all tokens have no matrix of values
   bool rotary_in_windows_only = false;
-  bool post_norms = false;  // attention and MLP end in a norm too (Gemma 2)
+  bool bidirectional = false;  // tokens attend to those behind them as well (BERT)
+  bool post_norms = false;     // attention and MLP end in a norm too (Gemma 2)
   QkNorm qk_norm = QkNorm::kNone;
   double rotary_percent = 1;    // of a head that positions turn
   int attention_window = 0;     // tokens that a layer `W` of the pattern sees; 0: there is none

@@ -46,8 +46,8 @@ void WorkBuilder::adapter(const Linear& of) {
 }
 
 void WorkBuilder::linear(const Linear& of) {
-  if (is_frozen() && of.adapted) adapter(of);
-  if (is_frozen() && pass_ == PassKind::kW) return;
+  if (context_.adapter_rank > 0 && of.adapted) adapter(of);
+  if (is_frozen() && !of.trains && pass_ == PassKind::kW) return;
   const std::int64_t m = whole(of.tokens);
   const std::int64_t n = whole(of.outputs);
   const std::int64_t k = whole(of.inputs);
@@ -285,39 +285,57 @@ void WorkBuilder::dispatch() {
   ++work_.routed;
 }
 
-// Projects every stretch of patches that becomes a token: the way into the encoder, and out of it.
-void WorkBuilder::projector() {
+// The way of patches into the encoder.
+void WorkBuilder::patch_projection() {
   const Encoder& encoder = *model_.encoder;
+  if (encoder.frozen && pass_ != PassKind::kF) return;
   const double patches = encoder.patches * images_of(model_, context_);
-  const double tokens = patches / encoder.merged;
-  const double merged = 1.0 * encoder.hidden_size * encoder.merged;
   linear({.name = "patches",
           .tokens = patches,
           .inputs = 1.0 * encoder.inputs,
           .outputs = 1.0 * encoder.hidden_size,
-          .adapted = false});
+          .adapted = false,
+          .trains = context_.frozen});
   norm(patches, encoder.hidden_size);
+}
+
+// Projects every stretch of patches that becomes a token. A frozen encoder needs no gradient of
+// what it put out.
+void WorkBuilder::projector() {
+  const Encoder& encoder = *model_.encoder;
+  const double tokens = encoder.patches * images_of(model_, context_) / encoder.merged;
+  const double merged = 1.0 * encoder.hidden_size * encoder.merged;
   const double inner = encoder.projector_size;
+  const bool reaches_encoder = !encoder.frozen || pass_ != PassKind::kB;
   for (int i = 0; i < encoder.projectors; ++i) {
     if (inner > 0) {
-      linear({.name = "projector, first",
-              .tokens = tokens,
-              .inputs = merged,
-              .outputs = inner,
-              .adapted = false});
+      if (reaches_encoder) {
+        linear({.name = "projector, first",
+                .tokens = tokens,
+                .inputs = merged,
+                .outputs = inner,
+                .adapted = false,
+                .trains = context_.frozen});
+      }
       stream(PassKind::kF, 2 * tokens * inner * element_, 1);
       stream(PassKind::kB, 3 * tokens * inner * element_, 1);
+    } else if (!reaches_encoder) {
+      continue;
     }
     linear({.name = "projector",
             .tokens = tokens,
             .inputs = inner > 0 ? inner : merged,
             .outputs = hidden_,
-            .adapted = false});
+            .adapted = false,
+            .trains = context_.frozen});
   }
 }
 
 void WorkBuilder::embedding() {
-  if (model_.encoder && images_of(model_, context_) > 0) projector();
+  if (model_.encoder && images_of(model_, context_) > 0) {
+    patch_projection();
+    projector();
+  }
   if (pass_ == PassKind::kW) return;  // the gradient of the rows is made where the others are, in B
   if (pass_ == PassKind::kB && is_frozen()) return;
   const double all = tokens_ * hidden_;

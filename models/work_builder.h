@@ -54,13 +54,14 @@ class WorkBuilder {
     bool bf16 = false;  // whatever the precision of the other linear layers
     double batch = 1;
     bool adapted = true;  // has an adapter where adapters train alone
+    bool trains = false;  // where the model's matrices are frozen
   };
   void linear(const Linear& of);
   // Precision of kernels that no quantized copy is made for.
   [[nodiscard]] Precision kernel_precision() const {
     return is_quantized(context_.precision) ? Precision::kBf16 : context_.precision;
   }
-  [[nodiscard]] bool is_frozen() const { return context_.adapter_rank > 0; }
+  [[nodiscard]] bool is_frozen() const { return !trains_model(context_); }
   void adapter(const Linear& of);
   void attend(Attention kernel);
   void collective(CollectiveKind kind, Group group, double bytes);
@@ -111,6 +112,7 @@ class WorkBuilder {
   void latent_projection();
   void expert_biases(double rows);
   void dispatch();
+  void patch_projection();
   void projector();
   void shared_experts();
 

@@ -20,9 +20,7 @@ double tokens_of(const UnequalBatch& unequal) {
 
 Flops flops_of_image(Transformer model, const LayerContext& context, bool causal) {
   model.encoder->images = 1;
-  const auto flops = [&] {
-    return model_flops(model, context.seq_length, causal, context.adapter_rank);
-  };
+  const auto flops = [&] { return model_flops(model, context.seq_length, causal, context); };
   const Flops with_one = flops();
   model.encoder = std::nullopt;
   return with_one - flops();
@@ -47,9 +45,7 @@ Flops flops_of_sample(const Scenario& scenario, const LayerContext& context, boo
     of_images = images / samples * flops_of_image(model, context, causal);
     model.encoder = std::nullopt;
   }
-  const auto flops = [&](int tokens) {
-    return model_flops(model, tokens, causal, context.adapter_rank);
-  };
+  const auto flops = [&](int tokens) { return model_flops(model, tokens, causal, context); };
   if (!unequal || !unequal->lengths()) return flops(context.seq_length) + of_images;
   Flops sum;
   for (const Documents& documents : unequal->documents) {
@@ -69,10 +65,10 @@ void add_utilization(const Case& made, const Program& program, Throughput& rate)
   };
   rate.model_tflops_per_gpu = used(false) / 1e12;
   rate.mfu = used(false) / peak.value();
-  rate.model_tflops_per_gpu_causal = used(true) / 1e12;
-  rate.mfu_causal = used(true) / peak.value();
+  rate.model_tflops_per_gpu_causal = used(context.causal) / 1e12;
+  rate.mfu_causal = used(context.causal) / peak.value();
   const bool part = context.recompute.of_modules() || !context.recomputed_layers.all();
-  if (part || context.adapter_rank > 0) return;  // of what F and its repetition take
+  if (part || !trains_model(context)) return;  // of what F and its repetition take
   const Placement& place = made.placement;
   double again = 0;  // stages that recompute
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {

@@ -115,7 +115,13 @@ struct Microbatch {
 
 UnitKind modelled_slice(const Case& made, const Microbatch& microbatch, const Slice& slice) {
   const bool whole = slice.end - slice.begin == slice.of;
-  if (!whole && made.scenario->modelled->model.encoder) {
+  const Transformer& model = made.scenario->modelled->model;
+  if (!whole && model.bidirectional) {
+    throw InputError(made.choice.where, fmt::format("{}: a sequence whose tokens attend to those "
+                                                    "behind them cannot be split",
+                                                    made.choice.name));
+  }
+  if (!whole && model.encoder) {
     throw InputError(made.choice.where,
                      fmt::format("{}: sequence splits are not known beside an encoder: encoder: "
                                  "{{images: 0}} leaves it out",

@@ -75,6 +75,7 @@ void read_pattern(YamlMap& map, Transformer& model) {
   set_size(map, "attention_window", model.attention_window, 0);
   set_flag(map, "chunked_window", model.chunked_window);
   set_flag(map, "rotary_in_windows_only", model.rotary_in_windows_only);
+  set_flag(map, "bidirectional_attention", model.bidirectional);
   if (const auto part = map.find("rotary_percent")) model.rotary_percent = part->number(0, 1);
   set_flag(map, "attention_output_gate", model.output_gate);
   set_flag(map, "attention_sinks", model.sinks);
@@ -147,6 +148,8 @@ void read_encoder(YamlMap& outer, Transformer& model) {
     set_size(map, "projector_size", encoder.projector_size, 0);
     set_size(map, "projectors", encoder.projectors);
     set_flag(map, "gated_linear_unit", encoder.gated_mlp);
+    set_flag(map, "frozen", encoder.frozen);
+    set_flag(map, "replicated", encoder.replicated);
   }
   map.finish();
   model.encoder = encoder.images > 0 ? std::optional(encoder) : std::nullopt;

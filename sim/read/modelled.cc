@@ -140,6 +140,15 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   if (const auto rank = map.find("lora_rank")) {
     modelled.context.adapter_rank = static_cast<int>(rank->integer(0, 1 << 16));
   }
+  if (const auto frozen = map.find("frozen")) {
+    modelled.context.frozen = frozen->flag();
+    const bool projects = modelled.model.encoder && modelled.context.adapter_rank == 0;
+    if (modelled.context.frozen && !projects) {
+      frozen->fail(
+          "leaves nothing to train: expected a model with an encoder, whose projector "
+          "trains, and no lora_rank");
+    }
+  }
   const auto margin = map.find("margin");
   if (margin) modelled.margin = margin->bytes();
   if (const auto capacity = map.find("capacity")) {
@@ -206,7 +215,9 @@ void read_framework(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled& model
   read_attention_kernel(root, map, gpu, modelled, cost.software);
   bool forced = false;
   set_flag(map, "moe_router_force_load_balancing", forced);
-  if (forced) cost.software.fullest = 1;
+  const auto& experts = modelled.model.experts;
+  const bool padded = experts && experts->capacity_factor > 0;
+  if (forced || padded) cost.software.fullest = 1;
   double waits = modelled.context.flex_dispatcher ? generation.deepep : 1;
   if (const auto backend = map.find("moe_flex_dispatcher_backend")) {
     static const std::vector<std::string> kBackends{"deepep", "hybridep"};
@@ -372,6 +383,7 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
   if (modelled.split.where.line == 0) modelled.split.where = parallel.where();
   LayerContext& context = modelled.context;
   if (!scenario.batch.micro_batch_size) batch.fail("a model needs micro_batch_size");
+  context.causal = !modelled.model.bidirectional;
   context.seq_length = scenario.batch.seq_length.value_or(modelled.model.max_position_embeddings);
   if (context.seq_length < 1) batch.fail("a model without learned positions needs seq_length");
   // Megatron-LM refuses a sequence longer than its positions: who runs one has given it more.

@@ -115,9 +115,83 @@ TEST(Adapters, LeaveWOfTheFrozenOutOfModelFlops) {
   const Transformer model = llama3_70b();
   const double all = model_flops(model, 4096, true).value();
   const double matrices = 80 * parameters(model, LayerKind::kDense) + 128256.0 * 8192;
-  const double frozen = model_flops(model, 4096, true, 16).value();
+  const double frozen = model_flops(model, 4096, true, {.adapter_rank = 16}).value();
   const double adapters = 80 * layer_memory(model, LayerKind::kDense, adapted(16)).dense_trained;
   EXPECT_NEAR(frozen, all - 2 * 4096 * matrices + 6 * 4096 * adapters, 1e-4 * all);
+}
+
+// An encoder of 4 layers, whose patches a projector of one matrix brings to the model.
+Transformer with_encoder(bool frozen, bool replicated = false) {
+  Transformer model = llama3_70b();
+  model.encoder = Encoder{.num_layers = 4,
+                          .hidden_size = 1024,
+                          .num_attention_heads = 16,
+                          .ffn_hidden_size = 4096,
+                          .patches = 576,
+                          .inputs = 588,
+                          .frozen = frozen,
+                          .replicated = replicated};
+  return model;
+}
+
+double flops_of(const Transformer& model, LayerKind kind, PassKind pass, bool frozen = false) {
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.frozen = frozen;
+  return flops(layer_work(model, kind, pass, context)).value();
+}
+
+TEST(FrozenEncoder, RunsForwardAloneAndKeepsNothing) {
+  const Transformer model = with_encoder(true);
+  EXPECT_EQ(flops_of(model, LayerKind::kEncoder, PassKind::kF),
+            flops_of(with_encoder(false), LayerKind::kEncoder, PassKind::kF));
+  for (const PassKind pass : {PassKind::kB, PassKind::kW}) {
+    EXPECT_EQ(flops_of(model, LayerKind::kEncoder, pass), 0);
+  }
+  const LayerMemory held =
+      layer_memory(model, LayerKind::kEncoder, {.micro_batch_size = 1, .seq_length = 4096});
+  EXPECT_GT(held.dense_parameters, 12 * 1024. * 1024);
+  EXPECT_EQ(held.dense_trained, 0);
+  EXPECT_EQ(held.activation, Bytes(0));
+}
+
+// The projector trains, and its input needs no gradient.
+TEST(FrozenEncoder, LeavesTheProjectorToTrain) {
+  const double matrix = 2 * 576 * 1024. * 8192;
+  const double patches = 2 * 576 * 588. * 1024;
+  const auto flops = [](bool frozen, PassKind pass) {
+    return flops_of(with_encoder(frozen), LayerKind::kEmbedding, pass);
+  };
+  EXPECT_EQ(flops(true, PassKind::kF), matrix + patches);
+  EXPECT_EQ(flops(true, PassKind::kB), 0);
+  EXPECT_EQ(flops(true, PassKind::kW), matrix);
+  EXPECT_EQ(flops(false, PassKind::kW), matrix + patches);
+}
+
+TEST(FrozenModel, PassesGradientsToItsProjectorAndTrainsNothingElse) {
+  const Transformer model = with_encoder(true);
+  const LayerKind dense = LayerKind::kDense;
+  EXPECT_EQ(flops_of(model, dense, PassKind::kB, true), flops_of(model, dense, PassKind::kB));
+  EXPECT_EQ(flops_of(model, dense, PassKind::kW, true), 0);
+  EXPECT_EQ(flops_of(model, LayerKind::kEmbedding, PassKind::kW, true), 2 * 576 * 1024. * 8192);
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.frozen = true;
+  EXPECT_EQ(layer_memory(model, dense, context).dense_trained, 0);
+  EXPECT_EQ(layer_memory(model, LayerKind::kEmbedding, context).dense_trained, 1024. * 8192);
+  EXPECT_LT(layer_memory(model, dense, context).activation,
+            layer_memory(model, dense, {.micro_batch_size = 1, .seq_length = 4096}).activation);
+}
+
+TEST(ReplicatedEncoder, IsWholeOnEveryTensorRank) {
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.tensor = 8;
+  const auto forward = [&](bool replicated, int tensor) {
+    context.tensor = tensor;
+    return flops(layer_work(with_encoder(true, replicated), LayerKind::kEncoder, PassKind::kF,
+                            context))
+        .value();
+  };
+  EXPECT_EQ(forward(true, 8), forward(false, 1));
+  EXPECT_NEAR(forward(false, 8), forward(false, 1) / 8, 1);
 }
 
 TEST(Fp32, TakesSixteenBytesAParameter) {

@@ -246,6 +246,7 @@ std::vector<std::string> restatements(const Transformer& of) {
   add("attention_output_gate", of.output_gate);
   add("attention_sinks", of.sinks);
   add("rotary_in_windows_only", of.rotary_in_windows_only);
+  add("bidirectional_attention", of.bidirectional);
   add("post_norms", of.post_norms);
   add("qk_layernorm", kQkNorms[static_cast<size_t>(of.qk_norm)]);
   add("normalization", kNorms[static_cast<size_t>(of.norm)]);

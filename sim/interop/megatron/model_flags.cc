@@ -200,6 +200,11 @@ class ModelFlags {
   MegatronFlags& to_;
 };
 
+std::string why_no_program(const Transformer& model) {
+  if (model.bidirectional) return "its pretrain_gpt.py attends to earlier tokens alone";
+  return model.encoder ? "its pretrain_gpt.py has no encoder" : "";
+}
+
 }  // namespace
 
 std::string why_no_flags(const Transformer& model) {
@@ -220,7 +225,7 @@ std::string why_no_flags(const Transformer& model) {
   if (!pattern.empty() && !skips) {
     return fmt::format("its windows skip the last of so many layers, not as in {}", pattern);
   }
-  return model.encoder ? "its pretrain_gpt.py has no encoder" : "";
+  return why_no_program(model);
 }
 
 void add_model(const Transformer& model, int tensor, int seq_length, MegatronFlags& to) {
