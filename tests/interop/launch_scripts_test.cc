@@ -194,8 +194,16 @@ TEST(LaunchScript, ReadsVariablesOfArgumentsWithoutACommand) {
 
 TEST(LaunchScript, RefusesCommandsThatDoNotTrain) {
   EXPECT_THROW((void)imported("python tasks/evaluate.py --bf16" + kModel), InputError);
-  EXPECT_EQ(stops_of(imported("run pretrain_bert.py --world-size 8 --bf16" + kModel)),
-            std::vector<std::string>{"program"});
+  EXPECT_THROW((void)imported("run pretrain_t5.py --world-size 8 --bf16" + kModel), InputError);
+}
+
+TEST(LaunchScript, ReadsBertsProgramAsAModelThatSeesBothSides) {
+  const std::string flags = " --world-size 8 --bf16 --tokenizer-type BertWordPieceLowerCase";
+  const Draft draft = imported("run pretrain_bert.py" + flags + kModel);
+  EXPECT_TRUE(read(draft).modelled->model.bidirectional);
+  EXPECT_FALSE(read(draft).modelled->context.causal);
+  EXPECT_EQ(stops_of(imported("run train.py" + flags + kModel)),
+            std::vector<std::string>{"tokenizer_type"});
 }
 
 }  // namespace

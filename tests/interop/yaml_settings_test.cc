@@ -92,7 +92,7 @@ TEST(YamlSettings, StopsAtAnotherModelInTheModel) {
                   "lora, lora_tuning: {adapter_dim: 32}}, freeze_llm: false}\n"),
       "");
   ASSERT_EQ(draft.stops.size(), 1U) << summary_of(draft);
-  EXPECT_EQ(draft.stops[0].first, "mm_cfg");
+  EXPECT_EQ(draft.stops[0].first, "mm_cfg.llm.num_layers");
 }
 
 TEST(YamlSettings, TakesTheAdaptersThatNemoNames) {
@@ -151,12 +151,20 @@ TEST(YamlSettings, LeaveOutWhatASwitchThatIsOffWouldSay) {
 }
 
 // Learned prompts and heads of reward models are no training of the whole model.
-TEST(YamlSettings, StopAtWhatTrainsAnotherModel) {
-  for (const char* said : {"virtual_prompt_style: no-prompts", "output_sequence: False"}) {
-    EXPECT_EQ(megatron_draft(settings_of("model: {" + std::string(said) + "}\n"), "").stops.size(),
-              1U)
+TEST(YamlSettings, RefuseModelsOfAnotherKind) {
+  for (const char* said : {"virtual_prompt_style: no-prompts", "output_sequence: False",
+                           "unet: {attention_resolutions: [1, 2]}", "vision_pretraining_type: mae",
+                           "share_decoder_tokens_head_embeddings: True"}) {
+    EXPECT_THROW((void)megatron_draft(settings_of("model: {" + std::string(said) + "}\n"), ""),
+                 InputError)
         << said;
   }
+}
+
+TEST(YamlSettings, ReadsBertByItsHead) {
+  const std::string bert =
+      scenario_of(megatron_draft(settings_of(kModel + "bert_binary_head: False\n"), ""));
+  EXPECT_NE(bert.find("bidirectional_attention: true"), std::string::npos) << bert;
 }
 
 TEST(YamlSettings, ReadsPrimusSinksAndMamba) {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <fmt/format.h>
 #include <sstream>
 #include <string_view>
 
+#include "sim/core/letters.h"
 #include "sim/interop/megatron/launch.h"
 #include "sim/scenario/scenario.h"
 
@@ -72,8 +72,7 @@ Job job_of(const Case& made, const std::string& text) {
       if (!option.empty()) job.options += fmt::format("  {}\n", option);
     }
   }
-  std::ranges::transform(job.flavor, job.flavor.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  job.flavor = small_letters(job.flavor);
   return job;
 }
 

@@ -2,10 +2,10 @@
 // batch, precision, ZeRO and what is recomputed; model and degrees are in the program that loads
 // it, and are named as missing unless they stand beside it.
 #include <algorithm>
-#include <cctype>
 #include <fmt/format.h>
 
 #include "models/layer_context.h"
+#include "sim/core/letters.h"
 #include "sim/interop/frameworks/draft.h"
 
 namespace pipesim {
@@ -203,9 +203,7 @@ void put_one_bit_optimizer(const Setting& type, Settings& settings, Draft& draft
 
 void put_optimizer(Settings& settings, Draft& draft) {
   const Setting* type = settings.find({"optimizer.type"});
-  std::string name = type == nullptr ? "Adam" : type->text();
-  std::ranges::transform(name, name.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = small_letters(type == nullptr ? "Adam" : type->text());
   if (name == "onebitadam" || name == "onebitlamb") {
     put_one_bit_optimizer(*type, settings, draft);
   } else {

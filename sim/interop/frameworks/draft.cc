@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <span>
 
+#include "sim/core/letters.h"
 #include "sim/read/model.h"
 
 namespace pipesim {
@@ -173,9 +173,7 @@ void not_understood(Draft& draft, std::string name, std::string words) {
 }
 
 void stop_at_optimizer(const char* setting, const std::string& named, Draft& draft) {
-  std::string name = named;
-  std::ranges::transform(name, name.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = small_letters(named);
   const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
   const bool two_moments = has("adam") || has("lamb");
   const bool compressed =

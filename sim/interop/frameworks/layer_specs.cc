@@ -47,19 +47,6 @@ std::pair<std::string, std::string> parts_of(std::string text) {
   return {path.substr(path.rfind('.') + 1), text.substr(name)};
 }
 
-// A layer a letter: S finds its tokens, T takes those of the layer before.
-std::string sparse_letters(std::string letters, long every, long alone, long layers) {
-  if (!letters.empty()) {
-    // S shares the tokens of the layer before; another letter finds its own.
-    for (char& letter : letters) letter = letter == 'S' ? 'T' : 'S';
-    return letters;
-  }
-  for (long i = 0; i < layers; ++i) {
-    letters += i < alone || (i - alone + 1) % every == 0 ? 'S' : 'T';
-  }
-  return letters.find('T') == std::string::npos ? "S" : letters;
-}
-
 }  // namespace
 
 LayerSpec layer_spec(Settings& settings, Draft& draft) {
@@ -82,52 +69,6 @@ std::string spec_pattern(const LayerSpec& spec, long layers, MegatronSizes& size
   sizes.parts = static_cast<long>(kLayer.size());
   for (long i = 0; i < layers; ++i) letters += kLayer;
   return letters;
-}
-
-long computing_experts(Settings& settings, long experts, long topk, Draft& draft) {
-  const auto idle = settings.number({"num_zero_experts"});
-  if (idle.value_or(0) == 0) return topk;
-  const long all = experts + *idle;
-  if (topk * experts % all == 0) {
-    draft.notes.push_back(fmt::format(
-        "{} of {} experts do nothing: under balanced routing {} of a token's {} compute", *idle,
-        all, topk * experts / all, topk));
-    return topk * experts / all;
-  }
-  not_understood(
-      draft, "num_zero_experts",
-      fmt::format("num_zero_experts {}: of a token's {} experts no whole number computes", *idle,
-                  topk));
-  return topk;
-}
-
-void put_sparse_attention(Settings& settings, long layers, Draft& draft) {
-  const bool sparse = settings.is_set({"enable_dsa_indexer"});
-  const long heads = settings.number({"index_n_heads"}, 1).value_or(64);
-  const long size = settings.number({"index_head_dim"}, 1).value_or(128);
-  const long topk = settings.number({"index_topk"}, 1).value_or(2048);
-  const long every = settings.number({"index_topk_freq"}, 1).value_or(1);
-  const long alone = settings.number({"index_skip_topk_offset"}, 0).value_or(2);
-  const std::string listed = settings.text({"index_topk_pattern"}).value_or("");
-  const bool kernel = settings.is_set({"use_sparse_flash_attn"});
-  // Sparse attention in the latent space is what the model counts.
-  if (settings.is_set({"enable_mla_absorb"}) && !sparse) {
-    not_understood(draft, "enable_mla_absorb", "enable_mla_absorb, without sparse attention");
-  }
-  if (!sparse) return;
-  const std::string letters = sparse_letters(listed, every, alone, layers);
-  if (!kernel) {
-    not_understood(draft, "enable_dsa_indexer",
-                   "enable_dsa_indexer without use_sparse_flash_attn, which attends to all tokens");
-  }
-  if (std::cmp_not_equal(letters.size(), layers) && letters.size() > 1) {
-    not_understood(draft, "index_topk_pattern", fmt::format("index_topk_pattern {}", letters));
-    return;
-  }
-  put(draft.model, "layer_pattern", "\"" + letters + "\"");
-  put(draft.model, "sparse_attention.num_heads", heads);
-  put(draft.model, "sparse_attention.head_size", size);
-  put(draft.model, "sparse_attention.topk", topk);
 }
 
 }  // namespace pipesim

@@ -23,10 +23,4 @@ LayerSpec layer_spec(Settings& settings, Draft& draft);
 // The letters of layers that the specification alone says; empty: the settings say them.
 std::string spec_pattern(const LayerSpec& spec, long layers, MegatronSizes& sizes);
 
-// The experts per token that compute, under balanced routing. Stops where that is no whole number.
-long computing_experts(Settings& settings, long experts, long topk, Draft& draft);
-
-// Sparse attention as MindSpeed names it (DeepSeek-V3.2, GLM-5).
-void put_sparse_attention(Settings& settings, long layers, Draft& draft);
-
 }  // namespace pipesim

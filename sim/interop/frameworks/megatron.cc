@@ -13,6 +13,7 @@
 #include "sim/interop/frameworks/megatron_model.h"
 #include "sim/interop/frameworks/megatron_recompute.h"
 #include "sim/interop/frameworks/megatron_schedule.h"
+#include "sim/interop/frameworks/vision.h"
 #include "sim/read/model.h"
 
 namespace pipesim {
@@ -278,6 +279,16 @@ void put_gradients(Settings& settings, bool bf16_weights, Section& memory) {
   }
 }
 
+// Encoders alone have BERT's vocabulary: BERT, which other settings name, and T5 beside a decoder.
+void stop_at_tokenizer(Settings& settings, Draft& draft) {
+  const bool bert = std::ranges::any_of(
+      draft.model, [](const auto& entry) { return entry.first == "bidirectional_attention"; });
+  const auto tokenizer = settings.text({"tokenizer_type"}).value_or("");
+  if (bert || !tokenizer.starts_with("Bert")) return;
+  not_understood(draft, "tokenizer_type",
+                 fmt::format("tokenizer_type {}, of models with an encoder", tokenizer));
+}
+
 void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   Section& memory = draft.memory;
   put(memory, "kind", "model");
@@ -309,13 +320,9 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
     put_flag(memory, "bias_swiglu_fusion", false);
   }
   put_adapters(settings, draft);
+  put_vision(settings, draft);
   stop_at_optimizer("optimizer", settings.text({"optimizer"}).value_or("adam"), draft);
-  // Encoders alone have its vocabulary: BERT, and T5 beside a decoder.
-  if (const auto tokenizer = settings.text({"tokenizer_type"}).value_or("");
-      tokenizer.starts_with("Bert")) {
-    not_understood(draft, "tokenizer_type",
-                   fmt::format("tokenizer_type {}, of models with an encoder", tokenizer));
-  }
+  stop_at_tokenizer(settings, draft);
   put_kept_activations(settings, draft);
 }
 
@@ -329,14 +336,17 @@ void take_fused_experts(Settings& settings, Draft& draft) {
   }
 }
 
-// An expert's tokens are cut to a capacity. Padded to what balanced routing would give it, they are
-// those of balanced routing, and true is returned.
+// Experts padded to a capacity all compute as many tokens, so that true is returned. Experts that
+// are only cut to it stop the import.
 bool is_balanced(Settings& settings, Draft& draft) {
   const bool forced = settings.is_set({"moe_router_force_load_balancing"});
   const double factor = settings.real({"moe_expert_capacity_factor"}).value_or(-1);
   const bool padded = settings.is_set({"moe_pad_expert_input_to_capacity"});
   if (factor < 0) return forced;
-  if (padded && factor == 1) return true;
+  if (padded && (factor == 1 || !draft.model.empty())) {
+    if (factor != 1) put(draft.model, "moe.capacity_factor", fmt::format("{:g}", factor));
+    return true;
+  }
   not_understood(
       draft, "moe_expert_capacity_factor",
       fmt::format("moe_expert_capacity_factor {:g}{}", factor, padded ? ", padded" : ""));
@@ -417,7 +427,10 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   sizes.tensor =
       settings.number({"tensor_model_parallel_size", "model_parallel_size"}, 1).value_or(1);
   sizes.context = settings.number({"context_parallel_size"}, 1).value_or(1);
-  if (!take_catalogue_model(settings, sizes, draft)) put_model(settings, sizes, draft);
+  if (!take_catalogue_model(settings, sizes, draft)) {
+    settings.refuse_other_models();
+    put_model(settings, sizes, draft);
+  }
   put_schedule(settings, sizes, draft);
   const std::optional<long> data = put_parallel(settings, sizes, draft);
   put_layers(settings, sizes, draft);

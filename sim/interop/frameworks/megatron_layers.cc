@@ -4,7 +4,7 @@
 #include <charconv>
 #include <fmt/format.h>
 
-#include "sim/interop/frameworks/layer_specs.h"
+#include "sim/interop/frameworks/sparse_attention.h"
 
 namespace pipesim {
 namespace {
@@ -337,6 +337,28 @@ void put_layer_kinds(Settings& settings, long layers, long hidden, const std::st
   put(draft.model, "layer_pattern", "\"" + period_of(hybrid) + "\"");
   if (hybrid.find('M') != std::string::npos) put_mamba(settings, hidden, draft);
 }
+
+namespace {
+
+// The experts per token that compute, under balanced routing. Stops where that is no whole number.
+long computing_experts(Settings& settings, long experts, long topk, Draft& draft) {
+  const auto idle = settings.number({"num_zero_experts"});
+  if (idle.value_or(0) == 0) return topk;
+  const long all = experts + *idle;
+  if (topk * experts % all == 0) {
+    draft.notes.push_back(fmt::format(
+        "{} of {} experts do nothing: under balanced routing {} of a token's {} compute", *idle,
+        all, topk * experts / all, topk));
+    return topk * experts / all;
+  }
+  not_understood(
+      draft, "num_zero_experts",
+      fmt::format("num_zero_experts {}: of a token's {} experts no whole number computes", *idle,
+                  topk));
+  return topk;
+}
+
+}  // namespace
 
 void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes, Draft& draft) {
   const auto experts = settings.number({"num_experts", "num_moe_experts"}, 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "sim/core/letters.h"
 #include "sim/interop/frameworks/layer_specs.h"
 #include "sim/interop/frameworks/megatron_layers.h"
 
@@ -49,12 +50,6 @@ void put_latent(Settings& settings, Draft& draft) {
     const long value = stated ? *stated : settings.number_or_usual(name);
     if (latent) put(draft.model, std::string("mla.") + name, value);
   }
-}
-
-std::string small_letters(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 bool is_gated(Settings& settings) {
@@ -127,6 +122,17 @@ void put_positions(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   }
 }
 
+// A setting of BERT's head that is no framework's default, or Megatron-LM's program.
+void put_bert(Settings& settings, Draft& draft) {
+  const Setting* head = settings.find({"bert_binary_head", "bert_no_binary_head"});
+  const auto program = settings.text({"program"}).value_or("");
+  const bool named = program.find("pretrain_bert") != std::string::npos;
+  if (!named && (head == nullptr || head->usual)) return;
+  put_flag(draft.model, "bidirectional_attention", true);
+  draft.not_modelled.emplace_back(
+      "BERT's head: a matrix of the hidden size before the output, and the pooler");
+}
+
 void put_vocabulary(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   constexpr long kStep = 128;
   const auto padded = settings.number({"padded_vocab_size", "pad_vocab_size_to"}, 1);
@@ -173,6 +179,7 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   if (gated) put_flag(draft.model, "gated_linear_unit", true);
   put_attention(settings, *heads, draft);
   if (spec.output_gate) put_flag(draft.model, "attention_output_gate", true);
+  put_bert(settings, draft);
   put_vocabulary(settings, sizes, draft);
   put_norms(settings, draft);
   put_positions(settings, sizes, draft);

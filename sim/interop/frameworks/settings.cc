@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/core/data_folder.h"
+#include "sim/core/letters.h"
 #include "sim/core/text.h"
 #include "sim/read/yaml.h"
 
@@ -22,6 +23,8 @@ struct KnownSettings {
   std::vector<std::string> weighty;  // words of such names
   std::vector<std::string> light;    // words of names that are none, all the same
   std::map<std::string, std::optional<std::string>> defaults;
+  // Settings and programs that only models of another kind have, with the kind.
+  std::map<std::string, std::string> other_models;
 };
 
 using KnownFrameworks = std::map<std::string, KnownSettings>;
@@ -48,6 +51,11 @@ KnownFrameworks read_frameworks() {
     for (const auto& [setting, at] : map.require("default", "a map").entries()) {
       known.defaults[setting] = at.is_null() ? std::nullopt : std::optional(at.node().Scalar());
     }
+    const auto others = map.find("other_models");
+    if (!others) continue;
+    for (const auto& [kind, names] : others->entries()) {
+      for (const YamlValue& each : names.list()) known.other_models[each.text()] = kind;
+    }
   }
   return all;
 }
@@ -65,12 +73,6 @@ bool is_nothing(const Setting& setting) {
   return value.empty() || value == "null" || value == "None" || value == "~";
 }
 
-std::string small(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // True if the set has a, a.b or a.b.c for the path a.b.c.
 bool covers(const std::set<std::string>& names, const std::string& path) {
   for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
@@ -81,7 +83,7 @@ bool covers(const std::set<std::string>& names, const std::string& path) {
 
 // A switch that is off, whatever it is.
 bool is_off(const Setting& setting) {
-  const std::string value = small(setting.text());
+  const std::string value = small_letters(setting.text());
   return value == "false" || value == "0" || value == "[]" || value == "none";
 }
 
@@ -90,7 +92,7 @@ bool is_off(const Setting& setting) {
 bool is_weighty(const KnownSettings& known, const std::string& name, bool in_catalogue) {
   if (known.stops.contains(name)) return true;
   if (in_catalogue) return false;
-  std::string padded = "_" + small(name) + "_";
+  std::string padded = "_" + small_letters(name) + "_";
   std::ranges::replace(padded, '.', '_');
   const auto has_one = [&](const std::vector<std::string>& words) {
     return std::ranges::any_of(words, [&](const std::string& word) {
@@ -228,7 +230,7 @@ std::optional<bool> Settings::flag(std::initializer_list<const char*> names) {
   const Setting* found = find(names);
   if (found == nullptr) return std::nullopt;
   if (found->values.empty()) return true;
-  const std::string value = small(found->values.front());
+  const std::string value = small_letters(found->values.front());
   if (value == "true" || value == "1") return true;
   if (value == "false" || value == "0") return false;
   // A flag of a command line, before a word that is not its own.
@@ -269,17 +271,36 @@ bool is_of_switched_off(const KnownSettings& known, const std::string& name,
                         const std::vector<Setting>& all) {
   return std::ranges::any_of(all, [&](const Setting& each) {
     return default_of(known, each.name) && name.starts_with(each.name + "_") &&
-           small(each.text()) == "false";
+           small_letters(each.text()) == "false";
   });
 }
 
 // True where nothing is lost without a setting that nothing took.
 bool says_nothing(const Setting& setting, bool in_catalogue) {
-  return setting.usual || small(setting.text()) == "auto" || !setting.asks.empty() ||
+  return setting.usual || small_letters(setting.text()) == "auto" || !setting.asks.empty() ||
          is_nothing(setting) || (!in_catalogue && is_off(setting));
 }
 
 }  // namespace
+
+void Settings::refuse_other_models() const {
+  const KnownSettings& known = known_settings(framework_);
+  for (const auto& [name, kind] : known.other_models) {
+    const auto usual = default_of(known, name);
+    for (const Setting& setting : settings_) {
+      const bool off = usual ? small_letters(setting.text()) == small_letters(usual->value_or(""))
+                             : is_off(setting);
+      const bool says = !setting.usual && !is_nothing(setting) && !off;
+      const bool program =
+          setting.name == "program" && setting.text().find(name) != std::string::npos;
+      if (!program && !(setting.name == name && says)) continue;
+      throw InputError(setting.where,
+                       fmt::format("{} is of {}: expected a decoder, alone or behind a vision "
+                                   "encoder, or BERT",
+                                   program ? setting.text() : name, kind));
+    }
+  }
+}
 
 bool Settings::leaves_out(const Setting& setting) const {
   if (setting.taken || (!setting.asks.empty() && has_effect(setting.name))) return true;
@@ -292,8 +313,8 @@ Untaken Settings::untaken() const {
   for (const Setting& setting : settings_) {
     if (leaves_out(setting)) continue;
     const auto usual = default_of(known, setting.name);
-    const bool usually =
-        usual && !setting.values.empty() && small(setting.text()) == small(usual->value_or("null"));
+    const bool usually = usual && !setting.values.empty() &&
+                         small_letters(setting.text()) == small_letters(usual->value_or("null"));
     const bool without = says_nothing(setting, usual.has_value()) ||
                          is_of_switched_off(known, setting.name, settings_);
     if (usually || without || covers(known.no_effect, setting.name)) {

@@ -110,6 +110,8 @@ class Settings {
   [[nodiscard]] bool counts(const std::string& name) const;
   [[nodiscard]] bool has_effect(const std::string& name) const;
   [[nodiscard]] bool is_flag(const std::string& name) const;
+  // InputError at a setting, or a program, that only a model has whose kind scenarios lack.
+  void refuse_other_models() const;
 
  private:
   // Taken, asked for, or a variable of the script.

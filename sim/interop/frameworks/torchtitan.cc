@@ -8,6 +8,7 @@
 
 #include "models/layer_context.h"
 #include "models/stage_ends.h"
+#include "sim/core/letters.h"
 #include "sim/interop/frameworks/draft.h"
 #include "sim/interop/torch/schedules.h"
 #include "sim/read/model.h"
@@ -16,9 +17,8 @@ namespace pipesim {
 namespace {
 
 std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) {
-    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
-  });
+  text = small_letters(std::move(text));
+  std::ranges::replace(text, '_', '-');
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <deque>
 #include <fmt/format.h>
 
+#include "sim/core/letters.h"
 #include "sim/interop/frameworks/settings.h"
 #include "sim/read/yaml.h"
 
@@ -103,7 +104,8 @@ class YamlSettings {
   struct Leaf {
     Path path;
     YamlValue value;
-    bool usual;  // of a file of defaults
+    bool usual;             // of a file of defaults
+    std::string name = {};  // empty: the last part of the path, as Megatron-LM names it
   };
 
   YamlValue open(const std::string& file, const std::string& text) {
@@ -149,15 +151,30 @@ class YamlSettings {
   }
   // A section of another model in the model, such as its vision encoder, is one setting.
   void collect_section(const YamlValue& map, const Path& path, int depth) {
-    static constexpr std::array<std::string_view, 7> kOthers{
-        "mm_cfg", "vision", "vision_encoder", "encoder", "decoder", "vision_config", "audio"};
+    static constexpr std::array<std::string_view, 6> kOthers{"vision",  "vision_encoder", "encoder",
+                                                             "decoder", "vision_config",  "audio"};
     const std::string& name = path.back();
-    if (std::ranges::find(kOthers, name) != kOthers.end()) {
+    if (name == "mm_cfg") {
+      collect_by_path(map, path, name);
+    } else if (std::ranges::find(kOthers, name) != kOthers.end()) {
       settings_.add({name, {"a section"}, map.where()});
     } else if (name == "peft" || (name == "data" && path.size() > 1)) {
       collect_adapters(map);
     } else {
       collect(map, path, depth);
+    }
+  }
+  // NeMo's model that sees: names that its parts share are told apart by their paths.
+  void collect_by_path(const YamlValue& map, const Path& path, const std::string& name) {
+    for (const auto& [key, value] : map.all_entries()) {
+      Path within = path;
+      within.push_back(key);
+      const std::string whole = name + "." + key;
+      if (value.is_map()) {
+        collect_by_path(value, within, whole);
+      } else {
+        leaves_.push_back({within, value, usual_, whole});
+      }
     }
   }
   // NeMo lists the settings of every scheme, and names the one that it takes; Bridge's is an
@@ -168,7 +185,9 @@ class YamlSettings {
       return entry.first == "peft_scheme" && entry.second.one_line() == "lora";
     });
     for (const auto& [key, value] : entries) {
-      if (key == "peft_scheme" || key == "dim") leaves_.push_back({{key}, value, usual_});
+      const bool images =
+          key == "media_type" || key == "num_frames" || key == "splice_single_frame";
+      if (images || key == "peft_scheme" || key == "dim") leaves_.push_back({{key}, value, usual_});
       if (key == "_target_") leaves_.push_back({{"peft"}, value, usual_});
       if (!lora || key != "lora_tuning" || !value.is_map()) continue;
       for (const auto& [name, size] : value.all_entries()) {
@@ -272,21 +291,26 @@ class YamlSettings {
     }
     return target;
   }
-  // NeMo's and Bridge's names.
-  static std::string megatron_name(const std::string& name) {
-    static const std::map<std::string, std::string> kNames{
-        {"sequence_length", "seq_length"},
-        {"fp8_params", "fp8_param_gather"},
-        {"rotary_percentage", "rotary_percent"},
-        {"overlap_grad_sync", "overlap_grad_reduce"},
-        {"overlap_param_sync", "overlap_param_gather"},
-        {"use_flash_attention", "use_flash_attn"},
-        {"transformer_engine", "transformer_impl"}};
-    const auto found = kNames.find(name);
-    return found == kNames.end() ? name : found->second;
+  // NeMo's and Bridge's names, and what Megatron-LM calls a switch that is off.
+  struct Renamed {
+    std::string_view name;
+    std::string_view megatron;
+    std::string_view off = {};  // empty: as it stands
+  };
+  static Renamed renamed(const std::string& name) {
+    static constexpr Renamed kNames[] = {{"sequence_length", "seq_length"},
+                                         {"fp8_params", "fp8_param_gather"},
+                                         {"rotary_percentage", "rotary_percent"},
+                                         {"overlap_grad_sync", "overlap_grad_reduce"},
+                                         {"overlap_param_sync", "overlap_param_gather"},
+                                         {"use_flash_attention", "use_flash_attn"},
+                                         {"transformer_engine", "transformer_impl", "local"}};
+    const auto* const found = std::ranges::find(kNames, name, &Renamed::name);
+    return found == std::end(kNames) ? Renamed{name, name} : *found;
   }
   void add(const Leaf& leaf) {
-    const std::string name = megatron_name(leaf.path.back());
+    const Renamed known_as = renamed(leaf.path.back());
+    const std::string name = leaf.name.empty() ? std::string(known_as.megatron) : leaf.name;
     const int rank = rank_of(leaf.path);
     const auto known = ranks_.find(name);
     if (known != ranks_.end() && known->second > rank) return;
@@ -304,9 +328,8 @@ class YamlSettings {
       setting.values.push_back(
           leaf.value.is_scalar() ? resolved(leaf.value.node().Scalar(), leaf.path) : "null");
     }
-    if (name == "transformer_impl" && !setting.values.empty()) {
-      std::string& value = setting.values.front();
-      if (value == "False" || value == "false") value = "local";
+    if (!known_as.off.empty() && small_letters(setting.text()) == "false") {
+      setting.values = {std::string(known_as.off)};
     }
     setting.asks = asks_;
     setting.usual = leaf.usual;
