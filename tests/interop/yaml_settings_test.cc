@@ -123,6 +123,24 @@ TEST(YamlSettings, TakesTheAdaptersThatNemoNames) {
   EXPECT_EQ(with("ptuning").stops[0].first, "peft_scheme");
 }
 
+TEST(YamlSettings, TakesPrimusAdaptersUnlessTheyAreOff) {
+  const auto scenario = [](const std::string& enabled) {
+    return scenario_of(
+        megatron_draft(settings_of(kModel + "lora: {enabled: " + enabled + ", dim: 8}\n"), ""));
+  };
+  EXPECT_NE(scenario("true").find("lora_rank: 8"), std::string::npos);
+  EXPECT_EQ(scenario("false").find("lora_rank"), std::string::npos);
+}
+
+TEST(YamlSettings, StopsAtFrozenWeightsInFp32) {
+  const auto draft = megatron_draft(
+      settings_of(kModel + "megatron_amp_O2: False\npeft: {peft_scheme: lora, lora_tuning: "
+                           "{adapter_dim: 32}}\n"),
+      "");
+  ASSERT_EQ(draft.stops.size(), 1U);
+  EXPECT_EQ(draft.stops[0].first, "megatron_amp_O2");
+}
+
 TEST(YamlSettings, TakesHowNemosOptimizerExchanges) {
   const std::string text =
       "model:\n  transformer_engine: False\n  rotary_percentage: 0.5\n  optim: {name: "

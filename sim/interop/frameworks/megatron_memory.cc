@@ -84,6 +84,9 @@ void put_adapters(Settings& settings, Draft& draft) {
   const auto rank = settings.number({"lora_rank", "lora_r", "adapter_dim", "dim"}, 1);
   if (!rank) draft.missing.emplace_back("the rank of its adapters: lora_rank=N");
   put(draft.memory, "lora_rank", rank.value_or(1));
+  if (!settings.flag({"megatron_amp_O2"}).value_or(true)) {  // NeMo's
+    not_understood(draft, "megatron_amp_O2", "megatron_amp_O2 false: frozen weights are in fp32");
+  }
   if (const auto targets = settings.text({"lora_target_modules", "target_modules"})) {
     draft.notes.push_back(
         fmt::format("adapters beside every linear layer, where the settings name {}", *targets));

@@ -156,6 +156,8 @@ class YamlSettings {
     const std::string& name = path.back();
     if (name == "mm_cfg") {
       collect_by_path(map, path, name);
+    } else if (name == "lora") {
+      collect_lora(map);
     } else if (std::ranges::find(kOthers, name) != kOthers.end()) {
       settings_.add({name, {"a section"}, map.where()});
     } else if (name == "peft" || (name == "data" && path.size() > 1)) {
@@ -175,6 +177,14 @@ class YamlSettings {
       } else {
         leaves_.push_back({within, value, usual_, whole});
       }
+    }
+  }
+  // Primus' adapters, unless they are switched off.
+  void collect_lora(const YamlValue& lora) {
+    if (small_letters(scalar_of(lora, "enabled").value_or("true")) == "false") return;
+    for (const auto& [key, value] : lora.all_entries()) {
+      if (key == "dim") leaves_.push_back({{"lora_r"}, value, usual_});
+      if (key == "target_modules") leaves_.push_back({{key}, value, usual_});
     }
   }
   // NeMo lists the settings of every scheme, and names the one that it takes; Bridge's is an
