@@ -97,8 +97,8 @@ TEST(MegatronLayers, ReadsMindSpeedsNames) {
   EXPECT_TRUE(read(drafted(plain + "--bf16 --gelu-tanh")).modelled->model.gated_mlp);
 }
 
-TEST(MegatronLayers, StopsAtAModelOfBothDirections) {
-  EXPECT_EQ(stop_of("--bert-no-binary-head"), "bert_no_binary_head");
+TEST(MegatronLayers, ReadsAModelOfBothDirectionsByItsHead) {
+  EXPECT_TRUE(model_of("--bert-no-binary-head").bidirectional);
   EXPECT_EQ(stop_of("--tokenizer-type BertWordPieceCase"), "tokenizer_type");
   EXPECT_EQ(stop_of("--tokenizer-type Llama3Tokenizer --model-provider gpt"), "");
   EXPECT_EQ(stop_of("--model-provider llava_vlm"), "model_provider");

@@ -127,8 +127,8 @@ Transformer with_encoder(bool frozen, bool replicated = false) {
                           .hidden_size = 1024,
                           .num_attention_heads = 16,
                           .ffn_hidden_size = 4096,
-                          .patches = 576,
                           .inputs = 588,
+                          .patches = 576,
                           .frozen = frozen,
                           .replicated = replicated};
   return model;
