@@ -32,8 +32,8 @@ struct LayerParameters {
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division);
 
-// Parameters of a layer that have gradients and states, of those that it holds: what is not frozen,
-// or with an adapter's rank above 0 the adapters alone, which stand beside `held`.
+// Parameters of a layer that have gradients and states: those that it holds and that are not
+// frozen. With an adapter's rank above 0 they are the adapters alone, which stand beside `held`.
 LayerParameters trained_parameters(const Transformer& model, LayerKind kind,
                                    const LayerParameters& held, const LayerContext& context);
 
