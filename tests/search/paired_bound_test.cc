@@ -153,6 +153,19 @@ std::map<Bytes, Seconds> least_of_all(const Problem& problem) {
   return least;
 }
 
+// One device's six microbatches: all but the first F and the last backward in blocks.
+Program in_blocks(const Problem& problem) {
+  PassLists lists(1);
+  std::vector<OverlappedPair> pairs;
+  lists[0].push_back(make_pass(PassKind::kF, 0));
+  for (int i = 1; i < 6; ++i) {
+    lists[0].push_back(make_pass(PassKind::kFB, i - 1));
+    pairs.push_back({make_pass(PassKind::kF, i), make_pass(PassKind::kBW, i - 1)});
+  }
+  lists[0].push_back(make_pass(PassKind::kBW, 5));
+  return {problem.shape, problem.placement, lists, pairs};
+}
+
 // Stages that differ; blocks from a tenth of their passes on, shorter than a pass alone too.
 Problem random_of_short_blocks(testing::Random& random) {
   const int devices = random.integer(1, 2);
@@ -162,6 +175,7 @@ Problem random_of_short_blocks(testing::Random& random) {
   for (StageCost& stage : problem.stages) {
     stage.overlapped =
         random.real(0.1, 1) * (stage.forward + stage.backward_input + stage.backward_weight);
+    if (random.coin()) stage.weight_stash = stage.activation;
   }
   problem.kinds.clear();
   problem.kind_of_unit.clear();
@@ -186,6 +200,15 @@ TEST(PairedBound, IsNeverAboveTheBestOfAllOrders) {
   EXPECT_GT(reached, 10);
 }
 
+// A block as long as one of its three passes: two microbatches are held at a time, for two blocks.
+TEST(PairedBound, CountsNoMoreOfABackwardThanItsBlockTakes) {
+  Problem problem = testing::make_problem({1, 1, 6, 1}, {4, 4, 4, 0});
+  problem.stages[0].overlapped = Seconds(4);
+  EXPECT_EQ(evaluate(in_blocks(problem), problem).peak_activation(), Bytes(2));
+  EXPECT_EQ(evaluate(in_blocks(problem), problem).makespan, Seconds(4 + 5 * 4 + 8));
+  EXPECT_LE(bound_with_pairs(problem, Bytes(2)).seconds(), Seconds(4 + 5 * 4 + 8));
+}
+
 // A device whose block hides nothing waits for less than one whose block does would say.
 TEST(PairedBound, SaysHowLongItsDeviceWaits) {
   Problem problem = testing::make_problem({2, 1, 6, 1}, {2, 2, 2, 0});
@@ -202,16 +225,7 @@ TEST(PairedBound, IsReachedByOneDevice) {
   Problem problem = testing::make_problem({1, 1, 6, 1}, {2, 2, 2, 0});
   problem.stages[0].overlapped = Seconds(4);
   EXPECT_EQ(bound_with_pairs(problem, Bytes(6)).seconds(), Seconds(6 * 4 + 2));
-  PassLists lists(1);
-  std::vector<OverlappedPair> pairs;
-  lists[0].push_back(make_pass(PassKind::kF, 0));
-  for (int i = 1; i < 6; ++i) {
-    lists[0].push_back(make_pass(PassKind::kFB, i - 1));
-    pairs.push_back({make_pass(PassKind::kF, i), make_pass(PassKind::kBW, i - 1)});
-  }
-  lists[0].push_back(make_pass(PassKind::kBW, 5));
-  const Program blocks(problem.shape, problem.placement, lists, pairs);
-  EXPECT_EQ(evaluate(blocks, problem).makespan, Seconds(2 + 5 * 4 + 4));
+  EXPECT_EQ(evaluate(in_blocks(problem), problem).makespan, Seconds(2 + 5 * 4 + 4));
 }
 
 TEST(PairedBound, IsThatOfSinglePassesWhereBlocksSaveNothing) {
