@@ -112,6 +112,11 @@ std::vector<ContextExchange> read_exchanges(const std::vector<std::string>& aske
           ContextExchange::kHeadsAndRing};
 }
 
+std::vector<ExpertDispatcher> read_dispatchers(const std::vector<std::string>& asked,
+                                               const CommandLine& line) {
+  return read_names<ExpertDispatcher>(asked, kExpertDispatchers, "--dispatcher", line);
+}
+
 // Why it is not planned; empty where it is.
 std::string why_not_planned(const Schedule& schedule, bool no_offload) {
   if (schedule.place(2, schedule.min_chunks).directions() > 1) {
@@ -165,6 +170,8 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   axes.sharding =
       read_names<ShardingStrategy>(command.sharding, kShardingStrategies, "--sharding", line);
   axes.exchange = read_exchanges(command.exchange, line);
+  axes.dispatchers = read_dispatchers(command.dispatchers, line);
+  if (command.no_expert_overlap) axes.expert_overlap = {false};
   if (command.no_offload) {
     axes.offload = {false};
     std::erase_if(axes.schedules,
@@ -188,6 +195,8 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
                {"memory.data_parallel_sharding_strategy", "memory.use_distributed_optimizer"});
   check_unsaid(command.exchange, "--cp-comm-type",
                {"parallel.cp_comm_type", "parallel.hierarchical_context_parallel_sizes"});
+  check_unsaid(command.dispatchers, "--dispatcher",
+               {"cost.moe_token_dispatcher_type", "cost.moe_flex_dispatcher_backend"});
   std::vector<Override> settings;
   const auto add = [&](const std::string& path, const std::string& value, const std::string& option,
                        const std::string& typed = {}) {
@@ -409,6 +418,11 @@ void add_axes(Parser& parser, PlanCommand& command) {
   add_list(parser, "--cp-comm-type", command.exchange,
            "Exchanges of context ranks to try: some of all_gather,p2p,a2a,a2a+p2p, or all "
            "(default: parallel.cp_comm_type, else all_gather)");
+  add_list(parser, "--dispatcher", command.dispatchers,
+           "Dispatchers of tokens to try: some of alltoall,deepep,hybridep (default: "
+           "cost.moe_token_dispatcher_type, else the recipes')");
+  parser.add_flag("--no-expert-overlap", command.no_expert_overlap,
+                  "Only layouts without overlap_moe_expert_parallel_comm");
   parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
   parser.add_flag("--offload-modules", command.offload_modules,
                   "Also try layouts whose attention and norms offload their inputs");

@@ -27,8 +27,9 @@ struct PlanCommand {
   std::vector<double> prices;
   int contention = has_simgrid() ? 10 : 0;
   PlanAxes axes;
-  std::vector<std::string> schedules, recompute, vocabulary, sharding, exchange;
+  std::vector<std::string> schedules, recompute, vocabulary, sharding, exchange, dispatchers;
   bool no_offload = false;
+  bool no_expert_overlap = false;
   bool offload_modules = false;
   std::string runs_on = "frameworks";
   std::string defaults = "recipes";

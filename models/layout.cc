@@ -149,8 +149,13 @@ Layout even_layout(const Transformer& model, const Placement& placement, const E
   }
   const int stages = placement.model_stages();
   const int units = model.num_layers + (split.count_embedding ? 1 : 0) + (split.count_loss ? 1 : 0);
-  if (units % stages != 0) throw InfeasibleError(does_not_divide(model, units, "stages", stages));
+  const int more = units % stages;
+  // One device has all layers, however its chunks share them.
+  if (more != 0 && placement.devices() > 1) {
+    throw InfeasibleError(does_not_divide(model, units, "stages", stages));
+  }
   std::vector<int> of_stage(stages, units / stages);
+  for (int stage = 0; stage < more; ++stage) ++of_stage[stage];
   of_stage.front() -= split.count_embedding ? 1 : 0;
   of_stage.back() -= split.count_loss ? 1 : 0;
   if (of_stage.front() < 0 || of_stage.back() < 0) {

@@ -72,6 +72,7 @@ PlanQuestion usual_question(const PlanQuestion& question) {
   keep_usual(usual.axes.offload, {false});
   usual.axes.fsdp = usual.axes.fewest_layers = false;
   usual.axes.modules = {OffloadModules()};
+  keep_usual(usual.axes.expert_overlap, {false});
   const bool trains = why_it_runs_none(Framework::kMegatron, usual).empty();
   if (!usual.axes.runs_on && trains) usual.axes.runs_on = Framework::kMegatron;
   return usual;
@@ -171,6 +172,8 @@ Planned baseline_of(const PlanQuestion& question, Scenario scenario, const Locat
                   .recompute = granularity_of(choice),
                   .offload = choice.offload.has_value(),
                   .sharding = {}};
+  const auto overlap = choice.options.find(std::string(kExpertOverlap[0]));
+  point.expert_overlap = overlap != choice.options.end() && overlap->second == OptionValue(true);
   const ShardingStrategy strategy = strategy_of(scenario.modelled->state);
   if (strategy != strategy_of(question.base.modelled->state)) point.sharding = strategy;
   check_same("model", question.base.modelled->model.name, scenario.modelled->model.name, where);

@@ -82,9 +82,9 @@ std::string layout_text(const ClusterPlan& plan, const Planned& planned) {
 }
 
 // Flags as such, types of numbers by name.
-Json switches_json(const PlanQuestion& question) {
+Json switches_json(const PlanQuestion& question, const PlanPoint& point) {
   Json json = Json::object();
-  for (const auto& [name, value] : switches_of(question)) {
+  for (const auto& [name, value] : switches_of(question, point)) {
     const bool flag = value == "true" || value == "false";
     json[std::string(name)] = flag ? Json(value == "true") : Json(value);
   }
@@ -105,7 +105,7 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
   json["contended"] = contended_json(planned.contended);
   json["rank_by_replay"] = planned.rank_by_replay;
   json["idea"] = planned.idea;
-  json["switches"] = switches_json(question_of(plan, planned));
+  json["switches"] = switches_json(question_of(plan, planned), planned.point);
   for (size_t i = 0; i < planned.shares.size(); ++i) {
     json["shares"][std::string(kPlanShareNames[i])] = planned.shares[i];
   }

@@ -44,7 +44,7 @@ std::string signed_text(Quantity quantity) {
 bool differ_by_schedule(const PlanPoint& a, const PlanPoint& b) {
   const auto division = [](const PlanPoint& of) {
     return std::tuple(of.tensor, of.context, of.expert, of.expert_tensor, of.pipeline, of.data,
-                      of.micro_batch, of.sharding, of.exchange);
+                      of.micro_batch, of.sharding, of.exchange, of.dispatcher);
   };
   return division(a) == division(b);
 }

@@ -109,8 +109,8 @@ class Planner {
     // Points of one size stand together and share what their layers take.
     constexpr size_t kSlice = 512;
     in_parallel((all.size() + kSlice - 1) / kSlice, [&](size_t slice) {
-      using Kind =
-          std::tuple<bool, bool, bool, VocabularyPlacement, RecomputeGranularity, std::string>;
+      using Kind = std::tuple<bool, bool, bool, bool, VocabularyPlacement, RecomputeGranularity,
+                              std::string>;
       std::map<Kind, Known> known;
       const size_t end = std::min((slice + 1) * kSlice, all.size());
       for (size_t id = slice * kSlice; id < end; ++id) {
@@ -121,6 +121,7 @@ class Planner {
         const auto& calls = point.schedule->calls;
         const Kind key{calls == CallGroups::kMegatron,
                        calls == CallGroups::kDualPipe,
+                       point.expert_overlap,
                        point.recompute_layers > 0,
                        point.vocabulary,
                        point.recompute,
@@ -152,21 +153,34 @@ class Planner {
   void find_alike(Planned& planned) {
     auto& [from, to] = planned.chunks_alike = {planned.point.chunks, planned.point.chunks};
     if (planned.point.pipeline == 1) return;
-    while (runs_alike(planned, from - 1)) --from;
-    while (runs_alike(planned, to + 1)) ++to;
+    const std::map<int, std::vector<size_t>> others = others_by_chunks(planned);
+    const auto own = others.lower_bound(planned.point.chunks);
+    for (auto fewer = own;
+         fewer != others.begin() && runs_alike(planned, std::prev(fewer)->second);)
+      from = (--fewer)->first;
+    for (auto more = own; more != others.end() && runs_alike(planned, more->second); ++more)
+      to = more->first;
   }
 
-  bool runs_alike(const Planned& planned, int chunks) {
-    std::vector<PlanStep> steps;
+  // Points that differ from it in chunks, and no more than in splits beside, by their chunks.
+  [[nodiscard]] std::map<int, std::vector<size_t>> others_by_chunks(const Planned& planned) const {
+    std::map<int, std::vector<size_t>> others;
     const auto add_if_alike = [&](size_t id) {
       const bool near = same_sizes(points_[id], planned.point);
-      if (near && points_[id].chunks == chunks && same_but_chunks(points_[id], planned.point)) {
-        steps.push_back({{.id = id}});
+      const bool other = points_[id].chunks != planned.point.chunks;
+      if (near && other && same_but_chunks(points_[id], planned.point)) {
+        others[points_[id].chunks].push_back(id);
       }
       return near;
     };
     for (size_t id = planned.id; id > 0 && add_if_alike(id - 1);) --id;
     for (size_t id = planned.id + 1; id < points_.size() && add_if_alike(id);) ++id;
+    return others;
+  }
+
+  bool runs_alike(const Planned& planned, const std::vector<size_t>& ids) {
+    std::vector<PlanStep> steps;
+    for (const size_t id : ids) steps.push_back({{.id = id}});
     find_splits(steps);
     const double most = kAlike * planned.iteration.value();
     in_parallel(steps.size(), [&](size_t i) {

@@ -42,6 +42,25 @@ void check_path(const Override& setting) {
                   planned ? "" : suggestion(section, kSections)));
 }
 
+// The seconds that the host holds a GPU for with every dispatcher, as a scenario would read them.
+void read_dispatchers(std::vector<Override> settings, PlanQuestion& question) {
+  const std::string type = "cost.moe_token_dispatcher_type";
+  const std::string backend = "cost.moe_flex_dispatcher_backend";
+  const Software& own = question.base.roofline->software;
+  const bool flex = question.base.modelled->context.flex_dispatcher;
+  std::erase_if(settings,
+                [&](const Override& each) { return each.path == type || each.path == backend; });
+  for (size_t i = 0; i < kExpertDispatchers.size(); ++i) {
+    std::vector<Override> all = settings;
+    all.push_back({type, i == 0 ? "alltoall" : "flex", {}});
+    if (i > 0) all.push_back({backend, std::string(kExpertDispatchers[i]), {}});
+    const Scenario read = read_scenario(YamlSource("plan", kLeast, all));
+    question.routing.at(i) = read.roofline->software.routing;
+    const bool same = (i > 0) == flex && question.routing.at(i) == own.routing;
+    if (same) question.dispatcher = static_cast<ExpertDispatcher>(i);
+  }
+}
+
 }  // namespace
 
 ClusterPlan read_plan_question(const std::vector<Override>& settings) {
@@ -83,6 +102,7 @@ ClusterPlan read_plan_question(const std::vector<Override>& settings) {
                      "a plan needs costs that follow from the model: cost.kind must be roofline or "
                      "measured");
   }
+  if (question.base.modelled->model.experts) read_dispatchers(all, question);
   return plan;
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 auto divided_as(const PlanPoint& point) {
   return std::tie(point.tensor, point.context, point.expert, point.expert_tensor, point.pipeline,
-                  point.micro_batch, point.exchange);
+                  point.micro_batch, point.exchange, point.dispatcher);
 }
 
 bool recomputes_no_more(RecomputeGranularity a, RecomputeGranularity b) {

@@ -221,10 +221,13 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
     text += ',' + metric_field(metric_named(kPlannedMetrics[i]), metrics[i]);
   }
   for (const double share : planned.shares) text += fmt::format(",{}", share);
-  text += fmt::format(
-      ",{},{},{},{}", point.recompute_layers > 0 ? std::to_string(point.recompute_layers) : "",
-      to_text(strategy_of(state_of(question_of(plan, planned), point))),
-      point.exchange ? exchange_text(*point.exchange) : "", csv_field(planned.idea));
+  text +=
+      fmt::format(",{},{},{},{},{},{}",
+                  point.recompute_layers > 0 ? std::to_string(point.recompute_layers) : "",
+                  to_text(strategy_of(state_of(question_of(plan, planned), point))),
+                  point.exchange ? exchange_text(*point.exchange) : "",
+                  point.expert > 1 ? to_text(dispatcher_of(question_of(plan, planned), point)) : "",
+                  point.expert_overlap ? 1 : 0, csv_field(planned.idea));
   return text + "\n";
 }
 
@@ -252,6 +255,8 @@ std::string label_of(const PlanPoint& point) {
   if (point.modules.any()) more.push_back("offload " + to_text(point.modules, "+"));
   if (point.sharding) more.emplace_back(to_text(*point.sharding));
   if (point.exchange) more.push_back(exchange_text(*point.exchange));
+  if (point.dispatcher) more.emplace_back(to_text(*point.dispatcher));
+  if (point.expert_overlap) more.emplace_back("expert overlap");
   if (point.split == PlanSplit::kBalanced) more.emplace_back("balanced");
   if (point.split == PlanSplit::kEvenWithEnds) more.emplace_back("ends counted");
   for (const std::string& each : more) {
@@ -310,7 +315,9 @@ std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> t
       "vocabulary,offload,layout,rank_by_replay";
   for (const std::string_view name : kPlannedMetrics) text += fmt::format(",{}", name);
   for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
-  text += ",recompute_num_layers,data_parallel_sharding_strategy,cp_comm_type,idea\n";
+  text +=
+      ",recompute_num_layers,data_parallel_sharding_strategy,cp_comm_type,moe_dispatcher,"
+      "overlap_moe_expert_parallel_comm,idea\n";
   for (const ClusterPlan& plan : plans) {
     size_t rank = 0;
     for (const Planned& planned : plan.result.best) text += csv_row(plan, ++rank, planned, tokens);

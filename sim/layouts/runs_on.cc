@@ -80,21 +80,28 @@ bool megatron_starts(const PlanQuestion& question, const PlanPoint& point) {
   return !(waits && point.chunks > 1 && point.pipeline == 2) && megatron_overlaps(question, point);
 }
 
-// Megatron-Core has --pipeline-model-parallel-layout since 0.13: before, layers stand evenly, with
-// or without the ends counted. A name without a release is that of a later one.
-bool places_layers(const Software& software) {
-  constexpr double kFirst = 0.13;
+// True of Megatron-Core since a release. A name without one is that of a later one.
+bool is_since(double release, const Software& software) {
   const std::string_view family = "megatron-core-";
   if (!software.name.starts_with(family)) return true;
-  return std::strtod(software.name.c_str() + family.size(), nullptr) >= kFirst;
+  return std::strtod(software.name.c_str() + family.size(), nullptr) >= release;
+}
+constexpr double kPlacesLayers = 0.13;     // --pipeline-model-parallel-layout
+constexpr double kOverlapsExperts = 0.14;  // --overlap-moe-expert-parallel-comm
+
+// It cannot overlap an exchange that is computed again.
+bool megatron_overlaps_experts(const PlanQuestion& question, const PlanPoint& point) {
+  if (!point.expert_overlap) return point.pipeline > 1 || point.chunks == 1;
+  return is_since(kOverlapsExperts, question.base.roofline->software) &&
+         !point.recompute.any(RecomputeModule::kMoe);
 }
 
 bool megatron_runs(const PlanQuestion& question, const PlanPoint& point) {
   const bool placed = point.split == PlanSplit::kBalanced;
-  if (placed && !places_layers(question.base.roofline->software)) return false;
+  if (placed && !is_since(kPlacesLayers, question.base.roofline->software)) return false;
   return megatron_starts(question, point) && megatron_shards(question, point) &&
          has_exchange(question, point) && point.schedule->runs_on == Runtime::kMegatron &&
-         has_flags(point.recompute, true) && (point.pipeline > 1 || point.chunks == 1);
+         has_flags(point.recompute, true) && megatron_overlaps_experts(question, point);
 }
 
 bool torchtitan_runs(const PlanQuestion& question, const PlanPoint& point) {

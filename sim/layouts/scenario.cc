@@ -45,6 +45,9 @@ std::string schedule_text(const PlanQuestion& question, const PlanPoint& point) 
   if (point.schedule->max_chunks > 1) {
     text += fmt::format(", virtual_pipeline_model_parallel_size: {}", point.chunks);
   }
+  if (point.expert_overlap) {
+    for (const std::string_view name : kExpertOverlap) text += fmt::format(", {}: true", name);
+  }
   if (point.schedule->memory_limit) {
     text += fmt::format(", memory_limit: {{total: {} GiB}}", question.schedule_limit_gib());
   }
@@ -102,6 +105,24 @@ void add_sharding(const PlanQuestion& question, const PlanPoint& point, Node& ro
   }
 }
 
+void add_dispatcher(const PlanQuestion& question, const PlanPoint& point, Node& root) {
+  const ExpertDispatcher dispatcher = dispatcher_of(question, point);
+  if (dispatcher == question.dispatcher) return;
+  const bool flex = dispatcher != ExpertDispatcher::kAllToAll;
+  root.set("cost.moe_token_dispatcher_type", flex ? "flex" : "alltoall");
+  if (flex) root.set("cost.moe_flex_dispatcher_backend", std::string(to_text(dispatcher)));
+}
+
+// A setting that the point goes without.
+bool is_left_out(const PlanSetting& setting, const PlanQuestion& question, const PlanPoint& point) {
+  if (setting.path == "cost.moe_flex_dispatcher_backend") {
+    return dispatcher_of(question, point) == ExpertDispatcher::kAllToAll;
+  }
+  const bool of_gathers = setting.path == "memory.reshard_after_forward" ||
+                          setting.path == "memory.reduce_every_microbatch";
+  return of_gathers && !state_of(question, point).sharded_weights;
+}
+
 }  // namespace
 
 std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
@@ -114,12 +135,10 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
   add_split(planned, root);
   root.set("batch.global_batch_size", fmt::format("{}", question.global_batch));
   root.set("batch.micro_batch_size", fmt::format("{}", point.micro_batch));
-  const bool gathers = state_of(question, point).sharded_weights;
   for (const PlanSetting& setting : question.settings) {
-    const bool of_gathers = setting.path == "memory.reshard_after_forward" ||
-                            setting.path == "memory.reduce_every_microbatch";
-    if (gathers || !of_gathers) root.set(setting.path, setting.value);
+    if (!is_left_out(setting, question, point)) root.set(setting.path, setting.value);
   }
+  add_dispatcher(question, point, root);
   if (point.recompute != RecomputeGranularity::kNone) {
     const std::string all = to_text(point.recompute);
     root.set("recompute", point.recompute_layers == 0

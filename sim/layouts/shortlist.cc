@@ -47,7 +47,7 @@ int mechanisms_of(const PlanPoint& point) {
        {point.tensor > 1, point.context > 1, point.expert > 1, point.pipeline > 1,
         point.pipeline > 1 && point.chunks > 1, point.split == PlanSplit::kBalanced,
         point.recompute != RecomputeGranularity::kNone, point.offload || point.modules.any(),
-        point.vocabulary != VocabularyPlacement::kFirstLast, divides_more,
+        point.vocabulary != VocabularyPlacement::kFirstLast, divides_more, point.expert_overlap,
         point.pipeline > 1 && schedule != "1f1b" && schedule != "interleaved-1f1b"}) {
     count += each ? 1 : 0;
   }

@@ -26,8 +26,8 @@ inline constexpr double kNearlyAsFast = 1.03;
 inline constexpr double kRoomyShare = 0.8;
 
 // The number of a layout's mechanisms: tensor, context, expert and pipeline ranks, chunks, uneven
-// stages, recomputation, offload. Also a shared vocabulary, sharded gradients or weights, a
-// schedule beside 1F1B and its interleaving. Below kMostMechanisms.
+// stages, recomputation, offload. Also a shared vocabulary, sharded gradients or weights,
+// experts' overlap, a schedule beside 1F1B and its interleaving. Below kMostMechanisms.
 int mechanisms_of(const PlanPoint& point);
 inline constexpr int kMostMechanisms = 16;
 

@@ -12,7 +12,7 @@ namespace pipesim {
 namespace {
 
 constexpr int kShortestPart = 4096;  // tokens of a sequence on a context rank
-constexpr int kMostChunks = 10;
+constexpr int kMostChunks = 10;      // beyond, only numbers that leave a chunk fewer layers
 constexpr int kLargestMicroBatch = 8;
 
 std::vector<int> powers_of_two(int most) {
@@ -100,11 +100,23 @@ class Space {
       for (const int expert_tensor : {1, point_.tensor}) {
         point_.expert = expert;
         point_.expert_tensor = expert_tensor;
-        if (ranks % (expert * expert_tensor) == 0) choose_exchange();
+        if (ranks % (expert * expert_tensor) == 0) choose_dispatcher();
         if (point_.tensor == 1) break;
       }
     }
     point_.expert = point_.expert_tensor = 1;
+  }
+
+  void choose_dispatcher() {
+    if (axes_.dispatchers.empty() || point_.expert * point_.expert_tensor == 1) {
+      choose_exchange();
+      return;
+    }
+    for (const ExpertDispatcher dispatcher : axes_.dispatchers) {
+      point_.dispatcher = dispatcher;
+      choose_exchange();
+    }
+    point_.dispatcher.reset();
   }
 
   void choose_exchange() {
@@ -136,10 +148,11 @@ class Space {
         point_.chunks = schedule->min_chunks;
         if (!divides()) return;
         // One device has no pipeline: its microbatches pass one after the other, and once is
-        // enough.
-        if (point_.pipeline == 1 && (schedule->min_chunks > 1 || on_one_device)) continue;
+        // enough, or two at a time.
+        const bool alone = point_.pipeline == 1 && (schedule->min_chunks > 1 || on_one_device);
+        if (!alone) choose_chunks();
+        if (alone) choose_overlap_on_one_device();
         on_one_device = point_.pipeline == 1;
-        choose_chunks();
       }
     }
   }
@@ -151,29 +164,65 @@ class Space {
            fault_of(modelled.model, modelled.context, modelled.state).empty();
   }
 
+  // Whether the longest chunk has fewer layers than with one chunk less, the ends counted or not.
+  [[nodiscard]] bool shortens_chunks(int chunks) const {
+    const auto longest = [](int layers, int stages) { return (layers + stages - 1) / stages; };
+    const int stages = point_.pipeline * chunks;
+    const int before = stages - point_.pipeline;
+    return longest(model_.num_layers, stages) < longest(model_.num_layers, before) ||
+           longest(model_.num_layers + 2, stages) < longest(model_.num_layers + 2, before);
+  }
+
+  [[nodiscard]] bool is_tried(int chunks) const {
+    const Schedule& schedule = *point_.schedule;
+    if (schedule.max_chunks == schedule.min_chunks) return true;
+    if (!axes_.chunks.empty()) return std::ranges::count(axes_.chunks, chunks) > 0;
+    return chunks <= kMostChunks || shortens_chunks(chunks);
+  }
+
   void choose_chunks() {
     const Schedule& schedule = *point_.schedule;
     const int most = std::min(schedule.max_chunks, (model_.num_layers + 2) / point_.pipeline);
     for (int chunks = schedule.min_chunks; chunks <= most; ++chunks) {
-      const bool asked = std::ranges::count(axes_.chunks, chunks) > 0;
-      if (schedule.max_chunks > schedule.min_chunks && !asked &&
-          (!axes_.chunks.empty() || chunks > kMostChunks)) {
-        continue;
-      }
+      if (!is_tried(chunks)) continue;
       point_.chunks = chunks;
+      choose_overlap();
+    }
+  }
+
+  // Megatron-LM overlaps no more than one MTP layer.
+  [[nodiscard]] bool may_overlap() const {
+    const auto names = [](const OptionSpec& option) { return option.name == kExpertOverlap[0]; };
+    return point_.expert > 1 && model_.mtp_layers <= 1 &&
+           std::ranges::any_of(point_.schedule->options, names);
+  }
+
+  void choose_overlap() {
+    for (const bool overlap : axes_.expert_overlap) {
+      if (overlap && !may_overlap()) continue;
+      point_.expert_overlap = overlap;
       choose_split();
     }
+    point_.expert_overlap = false;
+  }
+
+  void choose_overlap_on_one_device() {
+    if (!may_overlap() || std::ranges::count(axes_.expert_overlap, true) == 0) return;
+    point_.expert_overlap = true;
+    choose_split();
+    point_.expert_overlap = false;
   }
 
   void choose_split() {
     const int stages = point_.pipeline * point_.chunks;
     for (const PlanSplit split : axes_.splits) {
-      const bool even = model_.num_layers % stages == 0;
+      const bool even = model_.num_layers % stages == 0 || point_.pipeline == 1;
       if (split == PlanSplit::kEven && !even) continue;
       if (split == PlanSplit::kEvenWithEnds && (even || (model_.num_layers + 2) % stages != 0)) {
         continue;
       }
-      if (split == PlanSplit::kBalanced && (stages == 1 || stages > model_.num_layers)) continue;
+      if (split == PlanSplit::kBalanced && (point_.pipeline == 1 || stages > model_.num_layers))
+        continue;
       point_.split = split;
       choose_vocabulary();
     }
@@ -201,9 +250,11 @@ class Space {
 
   void choose_memory() {
     for (const RecomputeGranularity recompute : axes_.recompute) {
+      // Megatron-LM does not overlap what recomputes all.
+      if (point_.expert_overlap && recompute == RecomputeGranularity::kFull) continue;
       point_.recompute = recompute;
       for (const bool offload : axes_.offload) {
-        if (offloads_twice(offload)) continue;
+        if (offloads_twice(offload) || (offload && point_.expert_overlap)) continue;
         point_.offload = offload;
         choose_sharding();
       }
@@ -214,7 +265,10 @@ class Space {
 
   // Nothing is left to offload of layers that are recomputed whole.
   void choose_modules() {
-    if (point_.recompute == RecomputeGranularity::kFull || offloads_twice(true)) return;
+    if (point_.recompute == RecomputeGranularity::kFull || offloads_twice(true) ||
+        point_.expert_overlap) {
+      return;
+    }
     for (const OffloadModules modules : axes_.modules) {
       if (!modules.any()) continue;
       point_.modules = modules;
@@ -302,6 +356,11 @@ bool takes_fewest_layers(const PlanQuestion& question, const PlanPoint& point) {
          !point.offload && !point.schedule->memory_limit && !point.schedule->offloads();
 }
 
+ExpertDispatcher dispatcher_of(const PlanQuestion& question, const PlanPoint& point) {
+  if (point.expert * point.expert_tensor == 1) return ExpertDispatcher::kAllToAll;
+  return point.dispatcher.value_or(question.dispatcher);
+}
+
 PlanExchange exchange_of(const PlanQuestion& question, const PlanPoint& point) {
   const LayerContext& context = question.base.modelled->context;
   return point.exchange.value_or(PlanExchange{context.exchange, context.hierarchy});
@@ -311,11 +370,19 @@ double PlanQuestion::schedule_limit_gib() const {
   return std::floor(100 * (surely_within() / kGiB)) / 100;
 }
 
+void dispatch_by(ExpertDispatcher dispatcher, const PlanQuestion& question, Scenario& scenario) {
+  scenario.modelled->context.flex_dispatcher = dispatcher != ExpertDispatcher::kAllToAll;
+  scenario.roofline->software.routing = question.routing.at(static_cast<size_t>(dispatcher));
+}
+
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
   Scenario scenario = question.base;
   ScheduleChoice choice;
   choice.name = point.schedule->name;
   choice.options = options_of(*point.schedule);
+  if (point.expert_overlap) {
+    for (const std::string_view name : kExpertOverlap) choice.options[std::string(name)] = true;
+  }
   choice.chunks = point.chunks;
   choice.recompute =
       Recompute{.granularity = point.recompute, .layers = {.first = point.recompute_layers}};
@@ -333,6 +400,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
       static_cast<int>(question.global_batch / point.data / point.micro_batch);
   scenario.vocabulary = point.vocabulary;
   Modelled& modelled = *scenario.modelled;
+  if (modelled.model.experts) dispatch_by(dispatcher_of(question, point), question, scenario);
   take_sizes(scenario, modelled);
   modelled.state = state_of(question, point);
   const PlanExchange exchange = exchange_of(question, point);

@@ -45,6 +45,16 @@ std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model);
 // large as what they save.
 std::vector<OffloadModules> modules_to_plan();
 
+// The dispatchers of tokens, each with no more bytes and waits than the one before it. kAllToAll
+// sends a token to every expert of its own, kDeepEp once to every node, where it is handed on
+// (Megatron's `flex`). With kHybridEp the host need not learn what goes where.
+enum class ExpertDispatcher : std::uint8_t { kAllToAll, kDeepEp, kHybridEp };
+inline constexpr std::array<std::string_view, 3> kExpertDispatchers{"alltoall", "deepep",
+                                                                    "hybridep"};
+constexpr std::string_view to_text(ExpertDispatcher dispatcher) {
+  return kExpertDispatchers[static_cast<size_t>(dispatcher)];
+}
+
 // Choices to try; an empty list of sizes follows the rule of docs/reference/plan.md.
 struct PlanAxes {
   std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
@@ -62,8 +72,10 @@ struct PlanAxes {
   std::vector<OffloadModules> modules = {OffloadModules()};
   std::vector<ShardingStrategy> sharding = {};  // empty: the question's own
   bool fsdp = false;  // beside the question's own also optim_grads_params, without a pipeline
-  std::vector<ContextExchange> exchange = {};  // of several context ranks; empty: the same
-  std::optional<Framework> runs_on = {};       // only what it runs as it stands (runs_on.h)
+  std::vector<ContextExchange> exchange = {};      // of several context ranks; empty: the same
+  std::vector<ExpertDispatcher> dispatchers = {};  // of several expert ranks; empty: the same
+  std::vector<bool> expert_overlap = {false, true};
+  std::optional<Framework> runs_on = {};  // only what it runs as it stands (runs_on.h)
 };
 
 // A scenario key of the question, as it was written.
@@ -82,6 +94,11 @@ struct PlanQuestion {
   PlanAxes axes;
   // True if memory.reshard_after_forward is given; otherwise the framework decides (state_of).
   bool says_reshard = false;
+
+  // The base's dispatcher, and the seconds that the host holds a GPU for with each. Set for models
+  // with experts.
+  ExpertDispatcher dispatcher = ExpertDispatcher::kAllToAll;
+  std::array<Seconds, kExpertDispatchers.size()> routing{};
 
   // Bytes of a GPU's memory.
   [[nodiscard]] Bytes limit() const { return *base.modelled->capacity; }
@@ -111,6 +128,10 @@ struct PlanPoint {
   OffloadModules modules = {};                    // beside those of the question
   std::optional<ShardingStrategy> sharding = {};  // empty: the question's own
   std::optional<PlanExchange> exchange = {};      // the same
+  std::optional<ExpertDispatcher> dispatcher = {};  // the same
+  // F of one microbatch runs beside BW of another, layer by layer, and weight gradients behind the
+  // exchange of tokens. A way of interleaved-1f1b.
+  bool expert_overlap = false;
 
   friend bool operator==(const PlanPoint&, const PlanPoint&) = default;
 };
@@ -140,6 +161,16 @@ ParameterState state_of(const PlanQuestion& question, const PlanPoint& point);
 // True if full recomputation of the point may take fewer layers than all. Beside a schedule that
 // plans for a memory limit, or copies, fewer is not less time.
 bool takes_fewest_layers(const PlanQuestion& question, const PlanPoint& point);
+
+// The options of a schedule that PlanPoint::expert_overlap sets, by Megatron-LM's names.
+inline constexpr std::array<std::string_view, 2> kExpertOverlap{"overlap_moe_expert_parallel_comm",
+                                                                "delay_wgrad_compute"};
+
+// The dispatcher of the point's tokens. Megatron-LM refuses `flex` where every rank has all
+// experts.
+ExpertDispatcher dispatcher_of(const PlanQuestion& question, const PlanPoint& point);
+// Requires costs that follow from a model with experts.
+void dispatch_by(ExpertDispatcher dispatcher, const PlanQuestion& question, Scenario& scenario);
 
 // How the point's context ranks exchange keys and values.
 PlanExchange exchange_of(const PlanQuestion& question, const PlanPoint& point);

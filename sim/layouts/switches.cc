@@ -113,11 +113,16 @@ bool is_set(const Known& known, const Scenario& base) {
 
 }  // namespace
 
-std::vector<PlanSwitch> switches_of(const PlanQuestion& question) {
+std::vector<PlanSwitch> switches_of(const PlanQuestion& question, const PlanPoint& point) {
+  Scenario base = question.base;
+  if (of_experts(base)) dispatch_by(dispatcher_of(question, point), question, base);
   std::vector<PlanSwitch> all;
   for (const Known& each : kSwitches) {
-    if (is_set(each, question.base)) all.push_back({each.name(), each.value(question.base)});
+    if (is_set(each, base)) all.push_back({each.name(), each.value(base)});
   }
+  if (!of_experts(base)) return all;
+  for (const std::string_view name : kExpertOverlap)
+    all.push_back({name, flag(point.expert_overlap)});
   return all;
 }
 

@@ -25,8 +25,8 @@ struct PlanSwitch {
   std::string_view name;
   std::string value;
 };
-// All that apply to the question's model and precision.
-std::vector<PlanSwitch> switches_of(const PlanQuestion& question);
+// All that apply to the question's model and precision, as the point has them.
+std::vector<PlanSwitch> switches_of(const PlanQuestion& question, const PlanPoint& point);
 
 // "overlap_grad_reduce, ..., accumulate_allreduce_grads_in_fp32=false": those that stand as tuned
 // recipes set them; empty where none does.

@@ -45,6 +45,8 @@ std::vector<std::string> words_of_extras(const PlanQuestion& question, const Pla
     all.emplace_back(to_text(strategy));
   }
   if (point.exchange) all.emplace_back(to_text(point.exchange->kind));
+  if (point.dispatcher) all.emplace_back(to_text(*point.dispatcher));
+  if (point.expert_overlap) all.emplace_back("expert overlap");
   return all;
 }
 
@@ -76,6 +78,8 @@ std::string room_text(Bytes bytes) { return significant(bytes / kGiB, 2) + " GiB
 std::string layout_words(const PlanQuestion& question, const PlanPoint& point) {
   std::vector<std::string> words;
   for (const auto& [name, value] : kSizes) {
+    const bool chunks = value == &PlanPoint::chunks;
+    if (chunks && point.pipeline == 1) continue;
     if (point.*value > 1) words.push_back(fmt::format("{} {}", name, point.*value));
   }
   words.push_back(fmt::format("micro batch {}", point.micro_batch));

@@ -104,8 +104,10 @@ std::string offloaded(long group, long count, const MegatronSizes& sizes) {
 }
 
 std::string interleaved(Settings& settings, const MegatronSizes& sizes) {
-  std::string text = fmt::format(
-      "{{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: {}", sizes.chunks);
+  std::string text = "{name: interleaved-1f1b";
+  if (sizes.chunks > 1) {
+    text += fmt::format(", virtual_pipeline_model_parallel_size: {}", sizes.chunks);
+  }
   if (const auto group = settings.number({"microbatch_group_size_per_virtual_pipeline_stage",
                                           "microbatch_group_size_per_vp_stage"},
                                          1)) {
@@ -119,6 +121,11 @@ std::string interleaved(Settings& settings, const MegatronSizes& sizes) {
     if (settings.is_set({key})) text += fmt::format(", {}: true", key);
   }
   return text + "}";
+}
+
+// One stage has no chunks there, and runs F of a microbatch beside BW of another all the same.
+bool overlaps_on_one_stage(Settings& settings, const MegatronSizes& sizes) {
+  return sizes.pipeline == 1 && settings.is_set({"overlap_moe_expert_parallel_comm"});
 }
 
 // The schedule by the fork's flags; empty: none of them is set.
@@ -185,7 +192,7 @@ void put_schedule(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   sizes.zero_bubble = !fork.empty();
   if (!fork.empty()) {
     draft.schedule = fork;
-  } else if (sizes.chunks > 1) {
+  } else if (sizes.chunks > 1 || overlaps_on_one_stage(settings, sizes)) {
     draft.schedule = interleaved(settings, sizes);
   }
   if (settings.is_set({"enable_optimizer_post_validation"})) {

@@ -60,12 +60,17 @@ std::string interleaved(const Asked& asked, MegatronFlags& to) {
   if (problem.option<bool>("zero_bubble_table5_dependencies").value_or(false)) {
     return "no runtime skips the waits that zero_bubble_table5_dependencies leaves out";
   }
-  to.flags.push_back(fmt::format("--num-virtual-stages-per-pipeline-rank {}", asked.shape.chunks));
+  // One stage has no chunks there, and overlaps microbatches without.
+  const bool combined = problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false);
+  if (asked.shape.devices > 1 || !combined) {
+    to.flags.push_back(
+        fmt::format("--num-virtual-stages-per-pipeline-rank {}", asked.shape.chunks));
+  }
   if (const auto group = problem.option<long>("microbatch_group_size_per_vp_stage")) {
     to.flags.push_back(
         fmt::format("--microbatch-group-size-per-virtual-pipeline-stage {}", *group));
   }
-  if (problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false)) {
+  if (combined) {
     const auto& modelled = asked.scenario.modelled;
     if (modelled && !(modelled->model.experts && asked.expert > 1)) {
       return "Megatron-LM overlaps the exchange of tokens between ranks of experts, and here are "
@@ -305,7 +310,7 @@ bool is_even(const Layout& layout) {
 
 // Megatron-LM takes the number of chunks from the layout, and refuses to be told both.
 void add_layout(const Case& made, MegatronFlags& to) {
-  if (!made.layout || is_even(*made.layout)) return;
+  if (!made.layout || made.placement.devices() == 1 || is_even(*made.layout)) return;
   const std::string text = to_megatron_layout(*made.layout);
   if (to.runtime == to_text(Runtime::kMegatron)) {
     std::erase_if(to.flags, [](const std::string& flag) {
