@@ -89,11 +89,12 @@ bool is_since(double release, const Software& software) {
 constexpr double kPlacesLayers = 0.13;     // --pipeline-model-parallel-layout
 constexpr double kOverlapsExperts = 0.14;  // --overlap-moe-expert-parallel-comm
 
-// It cannot overlap an exchange that is computed again.
+// It cannot overlap an exchange that is computed again, nor is it said to beside Megatron-FSDP.
 bool megatron_overlaps_experts(const PlanQuestion& question, const PlanPoint& point) {
   if (!point.expert_overlap) return point.pipeline > 1 || point.chunks == 1;
   return is_since(kOverlapsExperts, question.base.roofline->software) &&
-         !point.recompute.any(RecomputeModule::kMoe);
+         !point.recompute.any(RecomputeModule::kMoe) &&
+         !state_of(question, point).sharded_gradients;
 }
 
 bool megatron_runs(const PlanQuestion& question, const PlanPoint& point) {

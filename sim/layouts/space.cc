@@ -164,7 +164,7 @@ class Space {
            fault_of(modelled.model, modelled.context, modelled.state).empty();
   }
 
-  // Whether the longest chunk has fewer layers than with one chunk less, the ends counted or not.
+  // True if the longest chunk has fewer layers than with one chunk less, ends counted or not.
   [[nodiscard]] bool shortens_chunks(int chunks) const {
     const auto longest = [](int layers, int stages) { return (layers + stages - 1) / stages; };
     const int stages = point_.pipeline * chunks;
@@ -281,7 +281,8 @@ class Space {
     if (axes_.sharding.empty()) {
       points_.push_back(point_);
       const bool several = point_.data * point_.context > 1;
-      if (!axes_.fsdp || point_.pipeline > 1 || !several) return;
+      const bool alone = point_.pipeline == 1 && !point_.expert_overlap;
+      if (!axes_.fsdp || !alone || !several) return;
       point_.sharding = ShardingStrategy::kOptimGradsParams;
       points_.push_back(point_);
       point_.sharding.reset();

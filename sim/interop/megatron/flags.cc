@@ -55,14 +55,16 @@ using Add = std::string (*)(const Asked& asked, MegatronFlags& to);
 
 std::string plain(const Asked& /*asked*/, MegatronFlags& /*to*/) { return ""; }
 
+bool overlaps_experts(const Problem& problem) {
+  return problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false);
+}
+
 std::string interleaved(const Asked& asked, MegatronFlags& to) {
   const Problem& problem = asked.problem;
   if (problem.option<bool>("zero_bubble_table5_dependencies").value_or(false)) {
     return "no runtime skips the waits that zero_bubble_table5_dependencies leaves out";
   }
-  // One stage has no chunks there, and overlaps microbatches without.
-  const bool combined = problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false);
-  if (asked.shape.devices > 1 || !combined) {
+  if (asked.shape.devices > 1) {
     to.flags.push_back(
         fmt::format("--num-virtual-stages-per-pipeline-rank {}", asked.shape.chunks));
   }
@@ -70,7 +72,7 @@ std::string interleaved(const Asked& asked, MegatronFlags& to) {
     to.flags.push_back(
         fmt::format("--microbatch-group-size-per-virtual-pipeline-stage {}", *group));
   }
-  if (combined) {
+  if (overlaps_experts(problem)) {
     const auto& modelled = asked.scenario.modelled;
     if (modelled && !(modelled->model.experts && asked.expert > 1)) {
       return "Megatron-LM overlaps the exchange of tokens between ranks of experts, and here are "
@@ -359,7 +361,9 @@ void check_flags_say_all(const Case& made, const Program& program, const Line& l
   if (program.copies() != nullptr && !schedule.offloads()) {
     refuse(choice, "the flags that copy its activations to the host are not known here");
   }
-  if (program.shape().devices == 1 && line.add != plain) {
+  // Microbatches overlap on one stage too, without chunks.
+  const bool alone = program.shape().devices == 1 && !overlaps_experts(made.problem);
+  if (alone && line.add != plain) {
     refuse(choice, fmt::format("{} runs it on two devices or more", to_text(schedule.runs_on)));
   }
   if (const auto& modelled = made.scenario->modelled) {
