@@ -112,10 +112,12 @@ std::optional<BlockRun> combined_blocks(const ScheduleOptions& options) {
   return BlockRun{.weight_apart = is_set(kDelayed), .early_attention = is_set(kEarly)};
 }
 
-bool plain_groups(const Problem& problem) {
+bool whole_groups(const Problem& problem) {
   return group_size(problem) == problem.shape.devices &&
-         problem.shape.microbatches % problem.shape.devices == 0 && not_combined(problem);
+         problem.shape.microbatches % problem.shape.devices == 0;
 }
+
+bool plain_groups(const Problem& problem) { return whole_groups(problem) && not_combined(problem); }
 
 const RegisteredSchedule kInterleaved{{
     .name = "interleaved-1f1b",
@@ -171,14 +173,15 @@ const RegisteredSchedule kInterleaved{{
                                 return (problem.shape.devices - 1) *
                                        (cost.forward + cost.backward_input + cost.backward_weight);
                               }},
-               .peak = {.formula = "min(2(p-1-d) + (v-1)p + 1, m v) chunks",
+               .peak = {.formula = "min(2(p-1-d) + (v-1)p + 1, m v) chunks, one more if combined",
                         .domain = "N = p, m a multiple of p",
-                        .holds = plain_groups,
+                        .holds = whole_groups,
                         .in_flight =
                             [](const Problem& problem, int device) {
                               const Shape& shape = problem.shape;
+                              const int more = not_combined(problem) ? 1 : 2;
                               return std::min(2 * (shape.devices - 1 - device) +
-                                                  (shape.chunks - 1) * shape.devices + 1,
+                                                  (shape.chunks - 1) * shape.devices + more,
                                               shape.microbatches * shape.chunks);
                             }}},
     .calls = CallGroups::kMegatron,

@@ -13,6 +13,7 @@
 #include "sim/layouts/runs_on.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
+#include "tests/layouts/bounds.h"
 
 namespace pipesim::plan_experts_test {
 namespace {
@@ -69,6 +70,15 @@ TEST(PlanExperts, OverlapIsSearchedWithAndWithoutAPipeline) {
         << flags;
   }
   EXPECT_EQ(overlapping, (std::set<int>{1, 4}));
+}
+
+TEST(PlanExperts, BoundsOfOverlapHold) {
+  int overlapping = 0;
+  for (const PlanPoint& point : plan_space(ask().question).points) {
+    if (!point.expert_overlap || point.split == PlanSplit::kBalanced) continue;
+    overlapping += testing::bounds_hold(ask().question, point) ? 1 : 0;
+  }
+  EXPECT_GT(overlapping, 10);
 }
 
 TEST(PlanExperts, OverlapNeedsRanksOfExpertsAndRecomputesNoWholeLayer) {
