@@ -45,9 +45,9 @@ std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model);
 // large as what they save.
 std::vector<OffloadModules> modules_to_plan();
 
-// The dispatchers of tokens, each with no more bytes and waits than the one before it. kAllToAll
-// sends a token to every expert of its own, kDeepEp once to every node, where it is handed on
-// (Megatron's `flex`). With kHybridEp the host need not learn what goes where.
+// The dispatchers of tokens, none with more bytes or waits than the one before it. All-to-all sends
+// a token to every expert of its own. DeepEP sends it once to every node, where it is handed on:
+// Megatron's `flex`. HybridEP's host need not learn what goes where.
 enum class ExpertDispatcher : std::uint8_t { kAllToAll, kDeepEp, kHybridEp };
 inline constexpr std::array<std::string_view, 3> kExpertDispatchers{"alltoall", "deepep",
                                                                     "hybridep"};
