@@ -18,6 +18,8 @@ namespace {
 
 // A share of an iteration; a layout that idles for more is not usual.
 constexpr double kMostBubble = 0.25;
+// The most chunks of a device in it, unless more are asked for.
+constexpr int kMostUsualChunks = 10;
 
 // Less is tried first.
 auto order_of(const PlanPoint& point, int node) {
@@ -127,6 +129,9 @@ std::optional<Planned> usual_layout(const PlanQuestion& question) {
   keep_usual(usual.axes.recompute, {RecomputeGranularity::kNone, RecomputeGranularity::kFull});
   keep_usual(usual.axes.splits, {PlanSplit::kEven, PlanSplit::kEvenWithEnds});
   std::vector<PlanPoint> points = plan_space(usual).points;
+  if (usual.axes.chunks.empty()) {
+    std::erase_if(points, [](const PlanPoint& each) { return each.chunks > kMostUsualChunks; });
+  }
   if (const auto framework = usual.axes.runs_on) {
     std::erase_if(points, [&](const PlanPoint& each) { return !may_run(*framework, usual, each); });
   }
