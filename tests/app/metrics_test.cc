@@ -36,6 +36,7 @@ const std::set<std::string> kNoMetrics{"point",
                                        "data_parallel_size",
                                        "micro_batch_size",
                                        "offload",
+                                       "overlap_moe_expert_parallel_comm",
                                        "tied_with_first",
                                        "difference_memory_bytes",
                                        "batch.num_microbatches"};
