@@ -303,7 +303,7 @@ void WorkBuilder::patch_projection() {
 // what it put out.
 void WorkBuilder::projector() {
   const Encoder& encoder = *model_.encoder;
-  const double tokens = encoder.patches * images_of(model_, context_) / encoder.merged;
+  const double tokens = 1.0 * encoder.patches * images_of(model_, context_) / encoder.merged;
   const double merged = 1.0 * encoder.hidden_size * encoder.merged;
   const double inner = encoder.projector_size;
   const bool reaches_encoder = !encoder.frozen || pass_ != PassKind::kB;
