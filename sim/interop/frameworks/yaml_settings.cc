@@ -171,7 +171,7 @@ class YamlSettings {
     for (const auto& [key, value] : map.all_entries()) {
       Path within = path;
       within.push_back(key);
-      const std::string whole = name + "." + key;
+      const std::string whole = fmt::format("{}.{}", name, key);
       if (value.is_map()) {
         collect_by_path(value, within, whole);
       } else {
