@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -90,6 +91,11 @@ class Server {
 
   [[noreturn]] void serve() {
     detach();
+    try {
+      load_module();
+    } catch (const std::exception&) {  // the first job says so
+    }
+    answer();
     while (true) {
       JobSizes sizes;
       FileDescriptor file = JobMessage(sizes).receive(socket_);
@@ -100,12 +106,16 @@ class Server {
       } catch (const std::exception&) {
         _exit(1);  // no memory to answer in
       }
-      const char done = 0;
-      if (retry([&] { return ::send(socket_, &done, 1, MSG_NOSIGNAL); }) < 0) _exit(0);
+      answer();
     }
   }
 
  private:
+  // That it is ready, and that a job is done.
+  void answer() const {
+    const char done = 0;
+    if (retry([&] { return ::send(socket_, &done, 1, MSG_NOSIGNAL); }) < 0) _exit(0);
+  }
   // Leaves the caller's files and signal handlers behind; what SimGrid prints when it aborts is
   // kept for the message.
   void detach() {
@@ -276,23 +286,32 @@ void ServerProcess::serve(SharedJob& shared) {
   const std::scoped_lock lock(mutex_);
   if (!alive()) start();
   JobSizes sizes = shared.job().header->sizes;
-  char done = 0;
-  if (JobMessage(sizes).send(socket_.get(), shared.file())) {
-    wait_or_end();
-    if (retry([&] { return recv(socket_.get(), &done, 1, 0); }) == 1) return;
-  }
+  if (JobMessage(sizes).send(socket_.get(), shared.file()) && answers()) return;
   throw InfeasibleError(fmt::format("engine: simgrid: its process {}", how_it_ended(stop())));
 }
 
-void ServerProcess::wait_or_end() {
-  constexpr int kLook = 50;  // milliseconds
+bool ServerProcess::is_silent(std::optional<std::chrono::seconds> patience) {
+  constexpr std::chrono::milliseconds kLook{50};
+  const auto begin = std::chrono::steady_clock::now();
   pollfd answer{socket_.get(), POLLIN, 0};
-  while (retry([&] { return ::poll(&answer, 1, kLook); }) == 0) {
+  while (retry([&] { return ::poll(&answer, 1, static_cast<int>(kLook.count())); }) == 0) {
+    if (patience && std::chrono::steady_clock::now() - begin > *patience) return true;
     if (!StopOn::is_asked()) continue;
-    ::kill(server_, SIGKILL);  // its runs die with it
-    stop();
+    kill();
     throw Stopped();
   }
+  return false;
+}
+
+bool ServerProcess::answers() {
+  (void)is_silent(std::nullopt);
+  char done = 0;
+  return retry([&] { return recv(socket_.get(), &done, 1, 0); }) == 1;
+}
+
+void ServerProcess::kill() {
+  ::kill(server_, SIGKILL);  // its runs die with it
+  (void)stop();
 }
 
 bool ServerProcess::alive() {
@@ -302,7 +321,20 @@ bool ServerProcess::alive() {
   return false;
 }
 
+// A child of a process with threads waits for ever where its allocator was held as it was forked
+// (glibc's is let go; those of sanitizers and others need not be).
 void ServerProcess::start() {
+  constexpr int kTries = 3;
+  constexpr std::chrono::seconds kPatience{20};  // hundreds of times what a start takes
+  for (int tries = 1;; ++tries) {
+    launch();
+    if (tries == kTries || !is_silent(kPatience)) break;
+    kill();
+  }
+  (void)answers();  // where it has died, the first job tells how
+}
+
+void ServerProcess::launch() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) < 0) refuse("socket");
   FileDescriptor ours(ends[0]);

@@ -7,8 +7,10 @@
 // by the system around them is an InfeasibleError.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <utility>
@@ -80,8 +82,12 @@ class ServerProcess {
  private:
   [[nodiscard]] bool alive();
   void start();
-  void wait_or_end();  // until the server answers
-  int stop();          // its status
+  void launch();
+  // Waits for the server's answer, or its end. True where there is neither after `patience`.
+  bool is_silent(std::optional<std::chrono::seconds> patience);
+  bool answers();
+  void kill();
+  int stop();  // its status
 
   std::mutex mutex_;
   FileDescriptor socket_;
