@@ -111,7 +111,7 @@ class Server {
   }
 
  private:
-  // That it is ready, and that a job is done.
+  // Says that it is ready, or that a job is done.
   void answer() const {
     const char done = 0;
     if (retry([&] { return ::send(socket_, &done, 1, MSG_NOSIGNAL); }) < 0) _exit(0);
@@ -321,8 +321,8 @@ bool ServerProcess::alive() {
   return false;
 }
 
-// A child of a process with threads waits for ever where its allocator was held as it was forked
-// (glibc's is let go; those of sanitizers and others need not be).
+// A fork copies the locks that other threads hold. glibc frees its allocator's in the child; with
+// another allocator, a sanitizer's among them, the child may wait for ever.
 void ServerProcess::start() {
   constexpr int kTries = 3;
   constexpr std::chrono::seconds kPatience{20};  // hundreds of times what a start takes

@@ -123,16 +123,6 @@ bool is_beyond(const Planned& planned);
 // stay behind those that fit, and what no framework runs behind all.
 void rank_by_contention(std::vector<Planned>& best);
 
-// A layout that does not fit.
-struct NearMiss {
-  Planned planned;
-  // The bytes that a GPU lacks: memory of its own, or, where it has enough, its part of the node's
-  // host.
-  Bytes over;
-  bool host = false;
-  std::optional<MemoryChange> change = {};  // the nearest that makes it fit (models/memory.h)
-};
-
 // Time and price of training on a number of tokens, with contention where that is known.
 struct PlanBudget {
   double days = 0;

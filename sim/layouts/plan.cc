@@ -18,10 +18,10 @@
 #include "sim/layouts/bound.h"
 #include "sim/layouts/candidate.h"
 #include "sim/layouts/layer_splits.h"
+#include "sim/layouts/near_miss.h"
 #include "sim/layouts/ranking.h"
 #include "sim/layouts/runs_on.h"
 #include "sim/layouts/shortlist.h"
-#include "sim/prepare/advice.h"
 #include "sim/prepare/balance.h"
 
 namespace pipesim {
@@ -155,11 +155,13 @@ class Planner {
     if (planned.point.pipeline == 1) return;
     const std::map<int, std::vector<size_t>> others = others_by_chunks(planned);
     const auto own = others.lower_bound(planned.point.chunks);
-    for (auto fewer = own;
-         fewer != others.begin() && runs_alike(planned, std::prev(fewer)->second);)
+    auto fewer = own;
+    while (fewer != others.begin() && runs_alike(planned, std::prev(fewer)->second)) {
       from = (--fewer)->first;
-    for (auto more = own; more != others.end() && runs_alike(planned, more->second); ++more)
+    }
+    for (auto more = own; more != others.end() && runs_alike(planned, more->second); ++more) {
       to = more->first;
+    }
   }
 
   // Points that differ from it in chunks, and no more than in splits beside, by their chunks.
@@ -524,33 +526,14 @@ class Planner {
       }
       if (steps.empty()) break;
       in_parallel(steps.size(), [&](size_t i) { attempt(steps[i], [&] { evaluate(steps[i]); }); });
-      for (PlanStep& step : steps) keep_nearer(std::move(step), nearest);
+      for (PlanStep& step : steps) {
+        if (step.fate != PlanFate::kUnfit) continue;
+        NearMiss miss = miss_of(question_, std::move(step.planned));
+        if (!nearest || is_nearer(miss, *nearest)) nearest = std::move(miss);
+      }
     }
-    if (nearest && !nearest->host) nearest->change = change_of(nearest->planned);
+    if (nearest && !nearest->host) nearest->change = change_that_fits(question_, nearest->planned);
     return nearest;
-  }
-
-  void keep_nearer(PlanStep&& step, std::optional<NearMiss>& nearest) const {
-    if (step.fate != PlanFate::kUnfit) return;
-    const Hardware& hardware = *question_.base.hardware;
-    NearMiss miss{std::move(step.planned), {}};
-    miss.host = miss.planned.fits != MemoryFit::kNo;
-    miss.over = miss.host
-                    ? (miss.planned.on_host - hardware.host.memory) / hardware.cluster.gpus_per_node
-                    : miss.planned.peak - question_.limit();
-    const auto key = [](const NearMiss& each) {
-      return std::tuple(each.over, each.planned.iteration, each.planned.id);
-    };
-    if (!nearest || key(miss) < key(*nearest)) nearest = std::move(miss);
-  }
-
-  [[nodiscard]] std::optional<MemoryChange> change_of(const Planned& planned) const {
-    auto scenario =
-        std::make_shared<Scenario>(scenario_of(question_, planned.point, planned.balanced()));
-    // Other sizes may need other splits.
-    if (planned.layout) scenario->modelled->split.way = LayerSplit::Way::kBalanced;
-    const ScheduleChoice& choice = scenario->schedules.front();
-    return change_that_fits(outline_of(scenario, choice));
   }
 
   [[nodiscard]] Outline outline(const PlanPoint& point, const Layout* layout,

@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/layouts/near_miss.h"
 #include "sim/layouts/outcome.h"
 #include "sim/layouts/space.h"
 

@@ -90,7 +90,7 @@ TEST(OptimizerStates, AreDividedOverTheCopiesOfAStageToo) {
   EXPECT_EQ(dense_groups(setting, 8).replicas.ranks, 4);
 }
 
-TEST(OptimizerStates, OnTheHostWaitForTheLinkAndTheUpdate) {
+Hardware with_host() {
   Hardware hardware;
   hardware.interconnect.gpus_per_node = 8;
   hardware.host = {.alone = BytesPerSecond(50e9),
@@ -98,6 +98,11 @@ TEST(OptimizerStates, OnTheHostWaitForTheLinkAndTheUpdate) {
                    .gpus_per_switch = 2,
                    .memory = {},
                    .update = BytesPerSecond(80e9)};
+  return hardware;
+}
+
+TEST(OptimizerStates, OnTheHostWaitForTheLinkAndTheUpdate) {
+  const Hardware hardware = with_host();
   CostSetting setting;
   const auto seconds = [&](OptimizerState optimizer) {
     setting.state.optimizer = optimizer;
@@ -113,13 +118,7 @@ TEST(OptimizerStates, OnTheHostWaitForTheLinkAndTheUpdate) {
 // 12 bytes come at 20 GB/s while 12 of others go; the GPU updates all, and the host keeps no
 // gradients.
 TEST(OptimizerStates, ThatAreSwappedPassTheLinkBothWays) {
-  Hardware hardware;
-  hardware.interconnect.gpus_per_node = 8;
-  hardware.host = {.alone = BytesPerSecond(50e9),
-                   .duplex = BytesPerSecond(40e9),
-                   .gpus_per_switch = 2,
-                   .memory = {},
-                   .update = BytesPerSecond(80e9)};
+  const Hardware hardware = with_host();
   CostSetting setting;
   setting.state.optimizer = {.host_fraction = 1, .swapped = true};
   EXPECT_NEAR(host_optimizer_seconds(setting, {.dense = 1e9}, hardware).value(), 0.6, 1e-12);
