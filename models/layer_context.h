@@ -95,6 +95,16 @@ inline bool trains_model(const LayerContext& context) {
   return context.adapter_rank == 0 && !context.frozen;
 }
 
+// A frozen encoder runs forward alone.
+inline bool has_backward(const Transformer& model, LayerKind kind) {
+  return kind != LayerKind::kEncoder || !model.encoder->frozen;
+}
+
+// The projector behind an encoder has a backward: it trains, or what is before it does.
+inline bool projects_back(const Encoder& encoder, const LayerContext& context) {
+  return !encoder.frozen || context.adapter_rank == 0;
+}
+
 // Bytes of a number that is in none of fewer bits: a weight, an activation, a message.
 inline double element_bytes(const LayerContext& context) {
   return context.precision == Precision::kFp32 ? size_of(Precision::kFp32)

@@ -233,7 +233,7 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
   for (PassCost* pass : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
     pass->hidden = (1 - hardware.interconnect.exchange_share) * pass->hidden;
   }
-  if (kind == LayerKind::kEncoder && model.encoder->frozen) return cost;  // nothing runs again
+  if (!has_backward(model, kind)) return cost;  // nothing runs again
   cost.again = cost.forward;
   if (setting.software.early_stop && is_layer(kind) && feed_of(kind) == Feed::kMlp) {
     leave_out(forward.matmuls.back(), setting, hardware.gpu, cost.again);

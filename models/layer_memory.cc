@@ -61,8 +61,10 @@ class Tensors {
     keep("gate after its activation", inner * element_, Kept::kForB, {again});
   }
   void keep(const char* name, double bytes, Kept kept, Module module = {}) {
-    // A frozen matrix keeps no input.
-    if (context_.frozen && kept == Kept::kForW) return;
+    if (context_.frozen) {  // no matrix has a W
+      if (kept == Kept::kForW || kept == Kept::kFromB) return;
+      kept = Kept::kForB;
+    }
     list_.push_back({name, Bytes(bytes), kept, module.again, module.leaves});
   }
   void attention();
@@ -149,7 +151,8 @@ void Tensors::linear_attention() {
 
 void Tensors::projector() {
   const Encoder& encoder = *model_.encoder;
-  const double patches = encoder.patches * images_of(model_, context_);
+  if (!projects_back(encoder, context_)) return;
+  const double patches = 1.0 * encoder.patches * images_of(model_, context_);
   const double tokens = patches / encoder.merged;
   if (!encoder.frozen) {
     keep("patches", patches * encoder.inputs * linear_, Kept::kForW);
@@ -315,7 +318,7 @@ KeptTensors kept_of_traced(const TracedBlock& block, const LayerContext& context
 
 KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerContext& context) {
   if (kind == LayerKind::kEncoder) {
-    if (model.encoder->frozen) return {};
+    if (!has_backward(model, kind)) return {};
     const Transformer encoder = encoder_of(model);
     const LayerContext own = encoder_context(model, context);
     Tensors tensors(encoder, own);
@@ -350,7 +353,7 @@ Bytes& bytes_of(const KeptTensor& tensor, const LayerContext& context, LayerMemo
 // Elements of a layer's input; none where it has no backward.
 double checkpoint_elements(const Transformer& model, LayerKind kind, const LayerContext& context) {
   if (kind != LayerKind::kEncoder) return divided_tokens(context) * model.hidden_size;
-  if (model.encoder->frozen) return 0;
+  if (!has_backward(model, kind)) return 0;
   return divided_tokens(encoder_context(model, context)) * model.encoder->hidden_size;
 }
 

@@ -194,8 +194,7 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
 
 LayerParameters trained_parameters(const Transformer& model, LayerKind kind,
                                    const LayerParameters& held, const LayerContext& context) {
-  const bool frozen_encoder = model.encoder && model.encoder->frozen;
-  if (kind == LayerKind::kEncoder && frozen_encoder) return {};
+  if (!has_backward(model, kind)) return {};
   if (const int rank = context.adapter_rank; rank > 0) {
     return {.dense = rank * held.dense_sides, .expert = rank * held.expert_sides};
   }
@@ -204,7 +203,7 @@ LayerParameters trained_parameters(const Transformer& model, LayerKind kind,
   if (kind != LayerKind::kEmbedding || !model.encoder) return trained;
   const double ends = encoder_ends(*model.encoder);
   if (context.frozen) trained.dense = projector_parameters(model) + ends;
-  if (frozen_encoder) trained.dense -= ends;
+  if (model.encoder->frozen) trained.dense -= ends;
   return trained;
 }
 

@@ -15,7 +15,7 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
   }
   if (kind == LayerKind::kEncoder) {
     if (images_of(model, context) == 0) return {};
-    if (model.encoder->frozen && pass != PassKind::kF) return {};
+    if (!has_backward(model, kind) && pass != PassKind::kF) return {};
     const Transformer encoder = encoder_of(model);
     const LayerContext beside = encoder_context(model, context);
     WorkBuilder builder(encoder, pass, beside);
@@ -73,11 +73,12 @@ Flops model_flops(const Transformer& padded, int seq_length, bool causal,
       return flops(layer_work(model, kind, pass, trained));
     };
     const Flops forward = of(PassKind::kF, context);
-    const bool encodes = kind == LayerKind::kEmbedding || kind == LayerKind::kEncoder;
-    if (encodes && (model.encoder->frozen || context.frozen)) {
+    if (!has_backward(model, kind)) return 1 / 3. * forward;
+    if (kind == LayerKind::kEmbedding && (model.encoder->frozen || context.frozen)) {
       return 1 / 3. * (forward + of(PassKind::kB, context) + of(PassKind::kW, context));
     }
-    if (trains_model(context)) return forward;
+    const bool trains = kind == LayerKind::kEncoder && context.frozen;  // beside a frozen model
+    if (trains || trains_model(context)) return forward;
     return forward - 1 / 3. * of(PassKind::kW, whole);
   };
   Flops sum = (1.0 + model.mtp_layers) * third(LayerKind::kOutput);

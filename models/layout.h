@@ -4,9 +4,9 @@
 // ones, and may hold none; a decoder layer's number gives its kind. The words are Megatron-LM's
 // (megatron/training/arguments.py, megatron/core/transformer). Layers are split evenly over the
 // devices; the first and last may take another number, or count the embedding and the loss as a
-// layer. Or a list says it, or a string such as `Et*3|(tt|)*29m|L`. An impossible split is an
-// InfeasibleError that says why. Pure values; stages are those of the model, in forward order
-// (Placement::model_stage).
+// layer. A list of layers per stage, or a string such as `Et*3|(tt|)*29m|L`, sets any other split.
+// An impossible split is an InfeasibleError that says why. Pure values; stages are those of the
+// model, in forward order (Placement::model_stage).
 #pragma once
 
 #include <functional>

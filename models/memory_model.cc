@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/layer_parameters.h"
+#include "models/step_cost.h"
 #include "models/temporaries.h"
 #include "models/vocabulary_share.h"
 
@@ -52,9 +53,13 @@ double message(const Transformer& model, const LayerContext& context) {
 Bytes least_state(const Transformer& model, const LayerContext& context,
                   const ParameterState& state) {
   const double weight = context.fp8_parameters ? 1 : element_bytes(context);
-  const bool trains = trains_model(context);
   const double states = state.gradient_bytes() + state.optimizer.device_bytes();
-  return Bytes(total_parameters(model) * (weight + (trains ? states : 0)));
+  LayerContext alone = context;  // on one rank
+  alone.tensor = alone.expert = alone.expert_tensor = 1;
+  alone.vocabulary_devices = 0;
+  const StageLayers all{0, model.num_layers, model.mtp_layers, true, true};
+  const HeldParameters trained = held_parameters(model, alone, {&all, 1});
+  return Bytes(total_parameters(model) * weight + (trained.dense + trained.expert) * states);
 }
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,

@@ -11,7 +11,7 @@ namespace {
 
 // A layer as it stands on a stage.
 struct Unit {
-  Seconds gather, scatter;
+  Seconds gather, gather_again, scatter;     // before F and B, behind W
   Seconds forward, backward, weight, again;  // compute
 };
 using Units = std::vector<Unit>;
@@ -50,10 +50,17 @@ Units units_of(const Transformer& model, const StageLayers& stage, const LayerCo
   Units units;
   for (const LayerKind kind : kinds_of(model, stage)) {
     const LayerCost& cost = costs[kind];
-    Unit unit{shardings[kind].gather,       shardings[kind].scatter,
-              cost.forward.cover(),         cost.backward_input.cover(),
-              cost.backward_weight.cover(), is_layer(kind) ? cost.again.cover() : Seconds(0)};
-    if (kind == LayerKind::kOutput && tied) unit.gather = unit.scatter = Seconds(0);
+    const Seconds gather = shardings[kind].gather;
+    Unit unit{gather,
+              has_backward(model, kind) ? gather : Seconds(0),
+              shardings[kind].scatter,
+              cost.forward.cover(),
+              cost.backward_input.cover(),
+              cost.backward_weight.cover(),
+              is_layer(kind) ? cost.again.cover() : Seconds(0)};
+    if (kind == LayerKind::kOutput && tied) {
+      unit.gather = unit.gather_again = unit.scatter = Seconds(0);
+    }
     if (kind == LayerKind::kMtp) {  // every module makes logits of its own
       const LayerCost& logits = costs[LayerKind::kOutput];
       unit.forward += logits.forward.cover();
@@ -89,9 +96,9 @@ Seconds seen_in_backward(const Units& units, bool gathers, bool scatters, Comput
   Seconds sum;
   for (size_t i = units.size(); i-- > 0;) {
     const bool last = i + 1 == units.size();
-    if (last && gathers) sum += units[i].gather;
+    if (last && gathers) sum += units[i].gather_again;
     Seconds beside;
-    if (i > 0 && gathers) beside += units[i - 1].gather;
+    if (i > 0 && gathers) beside += units[i - 1].gather_again;
     if (!last && scatters) beside += units[i + 1].scatter;
     sum += seen(beside, of(units[i]), share);
     if (i == 0 && scatters) sum += units[i].scatter;

@@ -44,9 +44,9 @@ struct Software {
   bool early_stop = false;
   AttentionKernel attention = AttentionKernel::kCudnn;
   // For a vocabulary that all devices divide: the share of its rate that a pass of layers keeps
-  // beside the collectives. These wait for the last device on multiprocessors of their own. And the
-  // seconds that IF and IB take for every token of the microbatch, on any device.
+  // beside the collectives. These wait for the last device on multiprocessors of their own.
   double beside_vocabulary = 1;
+  // Seconds of IF and of IB for every token of the microbatch, on any device.
   std::array<Seconds, 2> vocabulary_token{};
   // For layers with experts.
   double permuting = 1;  // bytes that sorting tokens moves, to those that layer_work.h has

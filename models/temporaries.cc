@@ -73,6 +73,7 @@ Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& 
   }
   if (is_traced(kind)) return traced_temporaries(model, traced_block(model, kind), context);
   if (kind == LayerKind::kEncoder) {
+    if (!has_backward(model, kind)) return Bytes(0);
     return temporaries(encoder_of(model), LayerKind::kDense, encoder_context(model, context));
   }
   const LayerParts parts = parts_of(model, kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind,

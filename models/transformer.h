@@ -166,10 +166,10 @@ struct Transformer {
   double rotary_percent = 1;    // of a head that positions turn
   int attention_window = 0;     // tokens that a layer `W` of the pattern sees; 0: there is none
   bool chunked_window = false;  // those of its own stretch of so many, not the last so many
-  // A letter a layer, repeated: With its MLP or experts: G attention over all tokens, W over a
-  // window, R linear attention. C has the keys and values of the layer before, S is sparse
-  // attention, T the same with the tokens that the layer before has found; M linear attention, *
-  // attention, - MLP and E experts, each a layer by itself. Empty: G.
+  // A letter a layer, repeated. With its MLP or experts: G attention over all tokens, W over a
+  // window, R linear attention, C attention with the keys and values of the layer before, S sparse
+  // attention, T the same with the tokens that the layer before found. By itself: M linear
+  // attention, * attention, - MLP, E experts. Empty: G.
   std::string layer_pattern;
   Norm norm = Norm::kRmsNorm;
   Positions positions = Positions::kRotary;

@@ -289,7 +289,7 @@ void WorkBuilder::dispatch() {
 void WorkBuilder::patch_projection() {
   const Encoder& encoder = *model_.encoder;
   if (encoder.frozen && pass_ != PassKind::kF) return;
-  const double patches = encoder.patches * images_of(model_, context_);
+  const double patches = 1.0 * encoder.patches * images_of(model_, context_);
   linear({.name = "patches",
           .tokens = patches,
           .inputs = 1.0 * encoder.inputs,
@@ -303,6 +303,7 @@ void WorkBuilder::patch_projection() {
 // what it put out.
 void WorkBuilder::projector() {
   const Encoder& encoder = *model_.encoder;
+  if (pass_ != PassKind::kF && !projects_back(encoder, context_)) return;
   const double tokens = 1.0 * encoder.patches * images_of(model_, context_) / encoder.merged;
   const double merged = 1.0 * encoder.hidden_size * encoder.merged;
   const double inner = encoder.projector_size;

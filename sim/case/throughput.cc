@@ -68,7 +68,8 @@ void add_utilization(const Case& made, const Program& program, Throughput& rate)
   rate.model_tflops_per_gpu_causal = used(context.causal) / 1e12;
   rate.mfu_causal = used(context.causal) / peak.value();
   const bool part = context.recompute.of_modules() || !context.recomputed_layers.all();
-  if (part || !trains_model(context)) return;  // of what F and its repetition take
+  const bool frozen = scenario.modelled->model.encoder && scenario.modelled->model.encoder->frozen;
+  if (part || frozen || !trains_model(context)) return;  // of what F and its repetition take
   const Placement& place = made.placement;
   double again = 0;  // stages that recompute
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {

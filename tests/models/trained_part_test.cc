@@ -8,6 +8,7 @@
 #include "models/memory_model.h"
 #include "models/stage_passes.h"
 #include "models/step_cost.h"
+#include "models/temporaries.h"
 #include "tests/models/shapes.h"
 
 namespace pipesim::trained_part_test {
@@ -152,6 +153,33 @@ TEST(FrozenEncoder, RunsForwardAloneAndKeepsNothing) {
   EXPECT_GT(held.dense_parameters, 12 * 1024. * 1024);
   EXPECT_EQ(held.dense_trained, 0);
   EXPECT_EQ(held.activation, Bytes(0));
+  EXPECT_EQ(temporaries(model, LayerKind::kEncoder, {.micro_batch_size = 1, .seq_length = 4096}),
+            Bytes(0));
+}
+
+// Nothing before the projector trains, nor it beside adapters.
+TEST(FrozenEncoder, LeavesAProjectorBesideAdaptersNoBackward) {
+  Transformer model = with_encoder(true);
+  model.encoder->projector_size = 8192;
+  const auto flops = [&](PassKind pass, int rank) {
+    return pipesim::flops(layer_work(model, LayerKind::kEmbedding, pass, adapted(rank))).value();
+  };
+  EXPECT_GT(flops(PassKind::kB, 0), 0);
+  EXPECT_EQ(flops(PassKind::kB, 16), 0);
+  EXPECT_LT(layer_memory(model, LayerKind::kEmbedding, adapted(16)).activation,
+            layer_memory(model, LayerKind::kEmbedding, adapted(0)).activation);
+}
+
+TEST(FrozenEncoder, TakesNoGradientsNorStates) {
+  const ParameterState state;
+  const LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  const auto state_of = [&](bool frozen) {
+    return least_state(with_encoder(frozen), context, state).value();
+  };
+  const double states = state.gradient_bytes() + state.optimizer.device_bytes();
+  const double trained =
+      4 * parameters(with_encoder(false), LayerKind::kEncoder) + (588 + 576 + 2) * 1024.;
+  EXPECT_NEAR(state_of(false) - state_of(true), states * trained, 1);
 }
 
 // The projector trains, and its input needs no gradient.
@@ -179,6 +207,18 @@ TEST(FrozenModel, PassesGradientsToItsProjectorAndTrainsNothingElse) {
   EXPECT_EQ(layer_memory(model, LayerKind::kEmbedding, context).dense_trained, 1024. * 8192);
   EXPECT_LT(layer_memory(model, dense, context).activation,
             layer_memory(model, dense, {.micro_batch_size = 1, .seq_length = 4096}).activation);
+  EXPECT_EQ(layer_memory(model, dense, context).weight_stash, Bytes(0));
+}
+
+// The encoder trains whole: three forwards, though B of its attention computes more than two.
+TEST(FrozenModel, CountsThreeForwardsOfAnEncoderThatTrains) {
+  const Transformer model = with_encoder(false);
+  Transformer larger = model;
+  larger.encoder->num_layers = 8;
+  const LayerContext frozen{.frozen = true};
+  const double more =
+      (model_flops(larger, 4096, true, frozen) - model_flops(model, 4096, true, frozen)).value();
+  EXPECT_NEAR(more, 3 * 4 * flops_of(model, LayerKind::kEncoder, PassKind::kF), 1e-9 * more);
 }
 
 TEST(ReplicatedEncoder, IsWholeOnEveryTensorRank) {
