@@ -194,7 +194,14 @@ TEST(LaunchScript, ReadsVariablesOfArgumentsWithoutACommand) {
 
 TEST(LaunchScript, RefusesCommandsThatDoNotTrain) {
   EXPECT_THROW((void)imported("python tasks/evaluate.py --bf16" + kModel), InputError);
-  EXPECT_THROW((void)imported("run pretrain_t5.py --world-size 8 --bf16" + kModel), InputError);
+  for (const char* program : {"pretrain_t5", "pretrain_vlm", "train_rl", "pretrain_mimo"}) {
+    EXPECT_THROW(
+        (void)imported("run " + std::string(program) + ".py --world-size 8 --bf16" + kModel),
+        InputError)
+        << program;
+  }
+  EXPECT_TRUE(
+      imported("run /x/pretrain_t5/pretrain_gpt.py --world-size 8 --bf16" + kModel).stops.empty());
 }
 
 TEST(LaunchScript, ReadsBertsProgramAsAModelThatSeesBothSides) {

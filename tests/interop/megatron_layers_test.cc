@@ -83,8 +83,21 @@ TEST(MegatronLayers, TakesPaddedExpertsForBalancedOnes) {
   const Draft balanced = drafted(padded + "--moe-expert-capacity-factor 1.0");
   EXPECT_NE(scenario_of(balanced).find("moe_router_force_load_balancing: true"), std::string::npos);
   EXPECT_EQ(model_of(padded + "--moe-expert-capacity-factor 1.5").experts->capacity_factor, 1.5);
-  EXPECT_EQ(drafted(moe + "--moe-expert-capacity-factor 1").stops.at(0).first,
-            "moe_expert_capacity_factor");
+  for (const std::string& cut :
+       {moe + "--moe-expert-capacity-factor 1", padded + "--moe-expert-capacity-factor 0"}) {
+    EXPECT_EQ(drafted(cut).stops.at(0).first, "moe_expert_capacity_factor") << cut;
+  }
+}
+
+TEST(MegatronLayers, StopsAtAnOverlapThatMegatronRefuses) {
+  const std::string overlap = "--bf16 --overlap-moe-expert-parallel-comm ";
+  const std::string experts =
+      overlap + "--num-experts 8 --moe-ffn-hidden-size 256 --expert-model-parallel-size ";
+  EXPECT_TRUE(drafted(kSmall + experts + "2").stops.empty());
+  for (const std::string& flags :
+       {overlap, experts + "1", experts + "2 --recompute-granularity full"}) {
+    EXPECT_EQ(stop_of(flags), "overlap_moe_expert_parallel_comm") << flags;
+  }
 }
 
 TEST(MegatronLayers, ReadsMindSpeedsNames) {

@@ -15,6 +15,7 @@ struct Said {
   std::string model_frozen = "True";
   std::string more = {};
   int crop = 336;
+  std::string patch = "patch_dim: 14, ";
 };
 
 Draft drafted(const Said& said) {
@@ -26,7 +27,7 @@ Draft drafted(const Said& said) {
       said.model_frozen +
       ", model_type: llama_2}\n"
       "    vision_encoder: {from_pretrained: " +
-      said.tower + ", from_hf: True, patch_dim: 14, crop_size: [" + std::to_string(said.crop) +
+      said.tower + ", from_hf: True, " + said.patch + "crop_size: [" + std::to_string(said.crop) +
       ", " + std::to_string(said.crop) +
       "], hidden_size: 1024, vision_select_layer: -2, class_token_length: 1, freeze: True}\n"
       "    pretrain_mm_mlp_adapter: null\n"
@@ -60,6 +61,15 @@ TEST(Vision, PutsTheEncoderThatTheNameSays) {
   EXPECT_FALSE(modelled({.model_frozen = "False"}).context.frozen);
 }
 
+TEST(Vision, PutsThePatchesOfTheEncoder) {
+  const std::string tower = "openai/clip-vit-base-patch32";
+  const Modelled made = modelled({.tower = tower, .crop = 224, .patch = ""});
+  EXPECT_EQ(made.model.encoder->patches, 49);
+  EXPECT_EQ(made.model.encoder->inputs, 3072);
+  EXPECT_EQ(drafted({.tower = tower, .crop = 224}).stops.at(0).first,
+            "mm_cfg.vision_encoder.from_pretrained");
+}
+
 TEST(Vision, KnowsItsProjectors) {
   EXPECT_EQ(modelled({.projector = "linear"}).model.encoder->projector_size, 0);
   EXPECT_EQ(modelled({.projector = "mlp_downsample"}).model.encoder->merged, 4);
@@ -72,6 +82,7 @@ TEST(Vision, CountsFramesAsImages) {
   const std::string video = "  data: {media_type: video, num_frames: 4, splice_single_frame: ";
   EXPECT_EQ(modelled({.more = video + "null}\n"}).model.encoder->images, 4);
   EXPECT_EQ(modelled({.more = video + "first}\n"}).model.encoder->images, 1);
+  EXPECT_EQ(modelled({.more = video + "false}\n"}).model.encoder->images, 4);
 }
 
 TEST(Vision, TrainsAdaptersWhereThereAreSome) {

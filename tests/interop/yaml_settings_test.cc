@@ -130,6 +130,9 @@ TEST(YamlSettings, TakesPrimusAdaptersUnlessTheyAreOff) {
   };
   EXPECT_NE(scenario("true").find("lora_rank: 8"), std::string::npos);
   EXPECT_EQ(scenario("false").find("lora_rank"), std::string::npos);
+  const Draft unsized = megatron_draft(settings_of(kModel + "lora: {enabled: true, r: 8}\n"), "");
+  ASSERT_EQ(unsized.stops.size(), 1U);
+  EXPECT_EQ(unsized.stops[0].first, "lora");
 }
 
 TEST(YamlSettings, StopsAtFrozenWeightsInFp32) {

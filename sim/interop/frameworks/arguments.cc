@@ -56,14 +56,6 @@ bool is_tool(const std::string& program) {
   return in_folder || is_named(program, kTools);
 }
 
-// Megatron-LM's programs for models with other layers than a decoder's.
-bool is_other_model(const std::string& program) {
-  static constexpr std::array<std::string_view, 6> kPrograms{"pretrain_bert",  "pretrain_t5",
-                                                             "pretrain_ict",   "pretrain_realm",
-                                                             "pretrain_retro", "pretrain_vision"};
-  return is_named(program, kPrograms);
-}
-
 Candidate candidate_of(const ShellCommand& command, const Settings& settings) {
   Candidate made{&command};
   for (const ShellValue& word : command.words) {
@@ -110,8 +102,8 @@ class Choice {
   }
 
   // The program, as a setting, if it trains another model than a decoder.
-  [[nodiscard]] std::optional<Setting> other_model() const {
-    if (best_ == nullptr || !is_other_model(best_->program)) return std::nullopt;
+  [[nodiscard]] std::optional<Setting> other_model(const Settings& settings) const {
+    if (best_ == nullptr || !settings.trains_other_model(best_->program)) return std::nullopt;
     return Setting{"program", {best_->program}, best_->command->words.front().where};
   }
   // The first command that does something else, where none trains; empty: there is none.
@@ -337,7 +329,7 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
     }
   }
   for (const std::string& name : script.assumed) settings.note(fmt::format("{} is not set", name));
-  if (auto program = choice.other_model()) settings.add(std::move(*program));
+  if (auto program = choice.other_model(settings)) settings.add(std::move(*program));
   add_slurm(script, settings);
   if (auto processes = processes_of(file, text)) settings.add(std::move(*processes));
   return settings;

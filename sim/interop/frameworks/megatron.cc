@@ -343,7 +343,7 @@ bool is_balanced(Settings& settings, Draft& draft) {
   const double factor = settings.real({"moe_expert_capacity_factor"}).value_or(-1);
   const bool padded = settings.is_set({"moe_pad_expert_input_to_capacity"});
   if (factor < 0) return forced;
-  if (padded && (factor == 1 || !draft.model.empty())) {
+  if (padded && factor > 0 && (factor == 1 || !draft.model.empty())) {
     if (factor != 1) put(draft.model, "moe.capacity_factor", fmt::format("{:g}", factor));
     return true;
   }

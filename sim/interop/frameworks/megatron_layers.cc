@@ -265,6 +265,24 @@ void put_shared_experts(Settings& settings, long size, Draft& draft) {
   if (gate) put_flag(draft.model, "moe.shared_gate", true);
 }
 
+// The experts per token that compute, under balanced routing. Stops where that is no whole number.
+long computing_experts(Settings& settings, long experts, long topk, Draft& draft) {
+  const auto idle = settings.number({"num_zero_experts"});
+  if (idle.value_or(0) == 0) return topk;
+  const long all = experts + *idle;
+  if (topk * experts % all == 0) {
+    draft.notes.push_back(fmt::format(
+        "{} of {} experts do nothing: under balanced routing {} of a token's {} compute", *idle,
+        all, topk * experts / all, topk));
+    return topk * experts / all;
+  }
+  not_understood(
+      draft, "num_zero_experts",
+      fmt::format("num_zero_experts {}: of a token's {} experts no whole number computes", *idle,
+                  topk));
+  return topk;
+}
+
 }  // namespace
 
 std::vector<int> frequencies_of(const std::string& text, long length) {
@@ -337,28 +355,6 @@ void put_layer_kinds(Settings& settings, long layers, long hidden, const std::st
   put(draft.model, "layer_pattern", "\"" + period_of(hybrid) + "\"");
   if (hybrid.find('M') != std::string::npos) put_mamba(settings, hidden, draft);
 }
-
-namespace {
-
-// The experts per token that compute, under balanced routing. Stops where that is no whole number.
-long computing_experts(Settings& settings, long experts, long topk, Draft& draft) {
-  const auto idle = settings.number({"num_zero_experts"});
-  if (idle.value_or(0) == 0) return topk;
-  const long all = experts + *idle;
-  if (topk * experts % all == 0) {
-    draft.notes.push_back(fmt::format(
-        "{} of {} experts do nothing: under balanced routing {} of a token's {} compute", *idle,
-        all, topk * experts / all, topk));
-    return topk * experts / all;
-  }
-  not_understood(
-      draft, "num_zero_experts",
-      fmt::format("num_zero_experts {}: of a token's {} experts no whole number computes", *idle,
-                  topk));
-  return topk;
-}
-
-}  // namespace
 
 void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes, Draft& draft) {
   const auto experts = settings.number({"num_experts", "num_moe_experts"}, 1);

@@ -128,6 +128,18 @@ bool overlaps_on_one_stage(Settings& settings, const MegatronSizes& sizes) {
   return sizes.pipeline == 1 && settings.is_set({"overlap_moe_expert_parallel_comm"});
 }
 
+// Megatron-LM refuses the overlap on one expert rank and beside full recomputation.
+void check_overlap(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  if (!settings.is_set({"overlap_moe_expert_parallel_comm"})) return;
+  const long ranks =
+      settings.number({"expert_model_parallel_size", "moe_expert_parallel_size"}, 1).value_or(1);
+  const bool all = settings.text({"recompute_granularity"}) == "full";
+  if (sizes.experts && ranks > 1 && !all) return;
+  not_understood(draft, "overlap_moe_expert_parallel_comm",
+                 fmt::format("overlap_moe_expert_parallel_comm {}",
+                             all ? "beside full recomputation" : "of one expert rank"));
+}
+
 // The schedule by the fork's flags; empty: none of them is set.
 std::string of_fork(Settings& settings, const MegatronSizes& sizes) {
   const bool plain = settings.is_set({"enable_zero_bubble"});
@@ -194,6 +206,7 @@ void put_schedule(Settings& settings, MegatronSizes& sizes, Draft& draft) {
     draft.schedule = fork;
   } else if (sizes.chunks > 1 || overlaps_on_one_stage(settings, sizes)) {
     draft.schedule = interleaved(settings, sizes);
+    check_overlap(settings, sizes, draft);
   }
   if (settings.is_set({"enable_optimizer_post_validation"})) {
     put(draft.optimizer, "sync", "post_validation");

@@ -81,6 +81,11 @@ bool covers(const std::set<std::string>& names, const std::string& path) {
   return names.contains(path);
 }
 
+// True if the program's file has the name within its own.
+bool is_program(const std::string& program, const std::string& name) {
+  return program.find(name, program.rfind('/') + 1) != std::string::npos;
+}
+
 // A switch that is off, whatever it is.
 bool is_off(const Setting& setting) {
   const std::string value = small_letters(setting.text());
@@ -283,6 +288,13 @@ bool says_nothing(const Setting& setting, bool in_catalogue) {
 
 }  // namespace
 
+bool Settings::trains_other_model(const std::string& program) const {
+  const auto& others = known_settings(framework_).other_models;
+  return is_program(program, "pretrain_bert") || std::ranges::any_of(others, [&](const auto& each) {
+           return is_program(program, each.first);
+         });
+}
+
 void Settings::refuse_other_models() const {
   const KnownSettings& known = known_settings(framework_);
   for (const auto& [name, kind] : known.other_models) {
@@ -291,8 +303,7 @@ void Settings::refuse_other_models() const {
       const bool off = usual ? small_letters(setting.text()) == small_letters(usual->value_or(""))
                              : is_off(setting);
       const bool says = !setting.usual && !is_nothing(setting) && !off;
-      const bool program =
-          setting.name == "program" && setting.text().find(name) != std::string::npos;
+      const bool program = setting.name == "program" && is_program(setting.text(), name);
       if (!program && !(setting.name == name && says)) continue;
       throw InputError(setting.where,
                        fmt::format("{} is of {}: expected a decoder, alone or behind a vision "

@@ -110,7 +110,10 @@ class Settings {
   [[nodiscard]] bool counts(const std::string& name) const;
   [[nodiscard]] bool has_effect(const std::string& name) const;
   [[nodiscard]] bool is_flag(const std::string& name) const;
-  // InputError at a setting, or a program, that only a model has whose kind scenarios lack.
+  // True for the program of a model that is no decoder: BERT, or one of refuse_other_models.
+  [[nodiscard]] bool trains_other_model(const std::string& program) const;
+  // InputError at a setting or program of a model that scenarios cannot describe (other_models in
+  // frameworks.yaml).
   void refuse_other_models() const;
 
  private:

@@ -6,10 +6,10 @@
 namespace pipesim {
 namespace {
 
-// A layer a letter: S finds its tokens, T takes those of the layer before.
+// One letter a layer, as scenarios have them: S selects its tokens, T reuses the layer before's.
 std::string sparse_letters(std::string letters, long every, long alone, long layers) {
   if (!letters.empty()) {
-    // S shares the tokens of the layer before; another letter finds its own.
+    // MindSpeed writes S for a layer that reuses; any other letter selects.
     for (char& letter : letters) letter = letter == 'S' ? 'T' : 'S';
     return letters;
   }

@@ -4,24 +4,36 @@
 #include <fmt/format.h>
 
 #include "sim/core/data_folder.h"
+#include "sim/core/letters.h"
 #include "sim/read/yaml.h"
 
 namespace pipesim {
 namespace {
 
-// The catalogue's encoder of that name, as keys of a scenario; none where it has none.
-Section shape_of(const std::string& name) {
+struct KnownEncoder {
+  Section shape;   // keys of a scenario
+  long patch = 0;  // pixels along a side
+};
+
+// The catalogue's encoder of that name; of no shape where it has none.
+KnownEncoder encoder_named(const std::string& name) {
   const std::string path = data_folder("catalog") + "/encoders.yaml";
   const YamlSource source = YamlSource::from_file(path, {path, 0, 0, ""});
-  Section shape;
+  KnownEncoder encoder;
   for (const auto& [known, sizes] : source.root().entries()) {
     if (known != name) continue;
-    for (const auto& [key, size] : sizes.entries()) shape.emplace_back(key, size.text());
+    for (const auto& [key, size] : sizes.entries()) {
+      if (key == "patch_size") {
+        encoder.patch = std::stol(size.text());
+      } else {
+        encoder.shape.emplace_back(key, size.text());
+      }
+    }
   }
-  return shape;
+  return encoder;
 }
 
-// Patches along a side of the image that the encoder sees.
+// Patches along a side of the image that the encoder sees; 0 where that is not a square.
 long patches_along(Settings& settings, long patch) {
   const Setting* crop = settings.find({"mm_cfg.vision_encoder.crop_size"});
   if (crop == nullptr || crop->values.size() != 2 || crop->values[0] != crop->values[1]) return 0;
@@ -62,8 +74,9 @@ void put_projector(Settings& settings, long along, Draft& draft) {
 void put_images(Settings& settings, Draft& draft) {
   const bool video = settings.text({"media_type"}) == "video";
   const long frames = settings.number({"num_frames"}, 1).value_or(1);
-  const bool one = settings.text({"splice_single_frame"}).has_value();
-  const long images = video && !one ? frames : 1;
+  const auto one = settings.text({"splice_single_frame"});  // false, or which
+  const bool single = one && small_letters(*one) != "false";
+  const long images = video && !single ? frames : 1;
   if (images > 1) put(draft.model, "encoder.images", images);
   draft.notes.push_back(
       fmt::format("images of every sample: {}; text fills the rest of its sequence", images));
@@ -88,10 +101,11 @@ void put_vision(Settings& settings, Draft& draft) {
   const auto name = settings.text({"mm_cfg.vision_encoder.from_pretrained"});
   if (!name || draft.model.empty()) return;
   constexpr long kColours = 3;
-  const long patch = settings.number({"mm_cfg.vision_encoder.patch_dim"}, 1).value_or(14);
-  const long along = patches_along(settings, patch);
-  const Section shape = shape_of(*name);
-  if (shape.empty() || along == 0 || !settings.is_set({"mm_cfg.vision_encoder.from_hf"})) {
+  const auto [shape, patch] = encoder_named(*name);
+  const bool same =
+      settings.number({"mm_cfg.vision_encoder.patch_dim"}, 1).value_or(patch) == patch;
+  const long along = same && patch > 0 ? patches_along(settings, patch) : 0;
+  if (along == 0 || !settings.is_set({"mm_cfg.vision_encoder.from_hf"})) {
     not_understood(draft, "mm_cfg.vision_encoder.from_pretrained",
                    fmt::format("mm_cfg.vision_encoder.from_pretrained {}", *name));
     return;

@@ -179,9 +179,11 @@ class YamlSettings {
       }
     }
   }
-  // Primus' adapters, unless they are switched off.
+  // Primus' adapters, unless they are switched off. Without their size the section is not
+  // understood.
   void collect_lora(const YamlValue& lora) {
     if (small_letters(scalar_of(lora, "enabled").value_or("true")) == "false") return;
+    if (!scalar_of(lora, "dim")) settings_.add({"lora", {"a section"}, lora.where()});
     for (const auto& [key, value] : lora.all_entries()) {
       if (key == "dim") leaves_.push_back({{"lora_r"}, value, usual_});
       if (key == "target_modules") leaves_.push_back({{key}, value, usual_});
