@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include "sim/core/letters.h"
 #include "sim/engine/engine.h"
 #include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
@@ -133,9 +134,7 @@ Steady steady(const Schedule& schedule, int devices) {
 
 const Schedule& schedule_of(const YamlValue& block) {
   static const std::vector<std::string> kNames{"1F1B", "V-Min", "V-Half", "V-ZB"};
-  std::string name = block.choice(kNames);  // ours are the same in small letters
-  for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
-  return *find_schedule(name);
+  return *find_schedule(small_letters(block.choice(kNames)));  // ours are the same in small letters
 }
 
 void compare_block(std::vector<Cell>& cells, const YamlValue& value, int devices) {
