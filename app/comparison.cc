@@ -28,10 +28,7 @@ std::vector<RefusedSchedule> each_feasible(Scenario scenario,
     }
   }
   progress.clear();
-  if (refused.size() == all.size()) {
-    const std::string why = refusals(refused);
-    throw InfeasibleError("no schedule can be met\n" + why.substr(0, why.size() - 1));
-  }
+  if (refused.size() == all.size()) refuse_all(refused);
   return refused;
 }
 
@@ -48,17 +45,6 @@ std::vector<std::string> names_of(std::span<const Answer> answers) {
   std::vector<std::string> names;
   for (const Answer& answer : answers) names.push_back(answer.made.choice.name);
   return names;
-}
-
-std::string refusals(std::span<const RefusedSchedule> refused) {
-  std::string text;
-  for (const auto& [schedule, label, reason] : refused) {
-    // The reason often begins with the schedule's name.
-    const bool named = reason.starts_with(label + ": ");
-    text +=
-        fmt::format("{}: refused: {}\n", label, named ? reason.substr(label.size() + 2) : reason);
-  }
-  return text;
 }
 
 }  // namespace pipesim

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/refusals.h"
 #include "sim/prepare/advice.h"
 #include "sim/report/json/json.h"
 #include "sim/scenario/scenario.h"
@@ -28,8 +29,5 @@ Comparison compare(Scenario scenario, Detail detail = Detail::kCauses);
 
 // The names of their schedules, for one_path_each.
 std::vector<std::string> names_of(std::span<const Answer> answers);
-
-// A line each: the schedule, and why it is refused.
-std::string refusals(std::span<const RefusedSchedule> refused);
 
 }  // namespace pipesim

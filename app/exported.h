@@ -12,7 +12,7 @@ namespace pipesim {
 inline constexpr std::array<std::string_view, 5> kExportFormats{"torch", "csv", "megatron",
                                                                 "megatron-bridge", "torchtitan"};
 
-// InputError for a format that is none, and for several schedules.
+// InputError for an unknown format, and for more than one schedule.
 void check_exportable(const std::string& format, const Scenario& scenario);
 
 // The text of the scenario's first schedule in a format of `pipesim export --format`. Throws what

@@ -315,10 +315,11 @@ void show_named(const std::string& of, const std::string& name, const HardwareCa
   }
   if (found) return;
   const bool kind_meant = !nearest_name(name, kind_names).empty();
-  std::string meant = suggestion(name, kind_meant ? kind_names : names);
-  if (meant.find("did you mean") == std::string::npos) {
-    meant = "; `pipesim list` with schedules, models, gpus, clusters or metrics prints the names";
-  }
+  const std::vector<std::string>& valid = kind_meant ? kind_names : names;
+  const std::string meant =
+      suggested_names(name, valid).empty()
+          ? "; `pipesim list` with schedules, models, gpus, clusters or metrics prints the names"
+          : suggestion(name, valid);
   throw InputError(line.where(name), fmt::format("'{}' is not known{}", name, meant));
 }
 

@@ -3,7 +3,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <iostream>
 #include <string_view>
 #include <system_error>
@@ -11,38 +10,13 @@
 
 #include "app/commands.h"
 #include "app/options/manual.h"
+#include "app/refused_options.h"
 #include "sim/core/text.h"
 #include "sim/core/thread_team.h"
 #include "sim/read/short_names.h"
 
 namespace pipesim {
 namespace {
-
-// Suggests names for a misspelt option. A letter has no near ones: all are shown.
-std::string meant(const std::string& name, const std::vector<std::string>& names) {
-  const bool letter = name.size() == 2;
-  return letter ? fmt::format("; valid: {}", fmt::join(names, ", ")) : suggestion(name, names);
-}
-
-// The parser says what is wrong; we add where, and what was probably meant.
-[[noreturn]] void refuse(const CommandLine& line, const Parser& command, const OptionError& error) {
-  const auto names = command.option_names();
-  for (size_t i = 0; i < line.arguments().size(); ++i) {
-    const std::string name = line.arguments()[i].substr(0, line.arguments()[i].find('='));
-    if (!name.starts_with("-") || name == "-") continue;
-    if (std::ranges::find(names, name) == names.end()) {
-      throw InputError(line.where(i),
-                       fmt::format("unknown option '{}'{}", name, meant(name, names)));
-    }
-    if (std::string_view(error.what()).find(name) != std::string_view::npos) {
-      throw InputError(line.where(i), error.what());
-    }
-  }
-  const auto value = std::ranges::find_if(line.arguments(), [&error](const std::string& each) {
-    return std::string_view(error.what()).find(fmt::format("'{}'", each)) != std::string_view::npos;
-  });
-  throw InputError(line.where(static_cast<size_t>(value - line.arguments().begin())), error.what());
-}
 
 void check_subcommand(const CommandLine& line, const Parser& program) {
   std::vector<std::string> names;
@@ -171,7 +145,7 @@ int run(const CommandLine& given) {
   try {
     if (!program.parse(argc, argv.data())) return kDone;
   } catch (const OptionError& error) {
-    refuse(line, program.chosen_command(), error);
+    refuse_options(line, program.chosen_command(), error);
   }
   apply(program.chosen_command());
   for (const Subcommand& subcommand : subcommands) {

@@ -76,15 +76,6 @@ void search(const PlanCommand& command, const PlanAsked& asked, ClusterPlan& pla
   search_plan(command, asked, watch, plan);
 }
 
-[[noreturn]] void nothing_fits(const std::vector<ClusterPlan>& plans, const Location& asked) {
-  const HardwareCatalog catalog = read_all_hardware(asked);
-  std::string text;
-  for (const ClusterPlan& plan : plans) {
-    text += fmt::format("{}{}", text.empty() ? "" : "\n", no_fit_text(plan, catalog.clusters));
-  }
-  throw InfeasibleError(text);
-}
-
 // The plan with the fastest layout; the first where none has one.
 const ClusterPlan& best_of(const std::vector<ClusterPlan>& plans) {
   const ClusterPlan* fastest = fastest_plan(plans);

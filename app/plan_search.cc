@@ -1,8 +1,12 @@
 #include "app/plan_search.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <string>
 
+#include "sim/core/error.h"
 #include "sim/core/thread_team.h"
+#include "sim/layouts/report.h"
 #include "sim/layouts/rows.h"
 
 namespace pipesim {
@@ -34,6 +38,15 @@ void search_plan(const PlanCommand& command, const PlanAsked& asked, const PlanW
   order_rows(best);
   if (!best.empty() && !watch.stop()) add_comparisons(command, asked, options, plan);
   plan.result.stopped = plan.result.stopped || watch.stop();
+}
+
+void nothing_fits(const std::vector<ClusterPlan>& plans, const Location& asked) {
+  const HardwareCatalog catalog = read_all_hardware(asked);
+  std::string text;
+  for (const ClusterPlan& plan : plans) {
+    text += fmt::format("{}{}", text.empty() ? "" : "\n", no_fit_text(plan, catalog.clusters));
+  }
+  throw InfeasibleError(text);
 }
 
 }  // namespace pipesim

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "app/plan_options.h"
 #include "sim/core/stop.h"
@@ -22,5 +23,9 @@ struct PlanWatch {
 // that is unwanted throws Stopped.
 void search_plan(const PlanCommand& command, const PlanAsked& asked, const PlanWatch& watch,
                  ClusterPlan& plan);
+
+// InfeasibleError: what is nearest to fit in each plan. Requires that none has a layout. Clusters
+// that have the memory are those of the catalogue, which is asked for at `asked`.
+[[noreturn]] void nothing_fits(const std::vector<ClusterPlan>& plans, const Location& asked);
 
 }  // namespace pipesim

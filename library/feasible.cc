@@ -1,24 +1,12 @@
 #include "library/feasible.h"
 
-#include <fmt/format.h>
-#include <string>
 #include <utility>
 
+#include "app/refusals.h"
+#include "sim/core/error.h"
 #include "sim/prepare/prepare.h"
 
 namespace pipesim {
-namespace {
-
-[[noreturn]] void refuse_all(const std::vector<RefusedSchedule>& refused) {
-  std::string text = "no schedule can be met";
-  for (const RefusedSchedule& each : refused) {
-    text += fmt::format("\n{}: refused: {}", each.label, each.reason);
-  }
-  throw InfeasibleError(text);
-}
-
-}  // namespace
-
 std::vector<RefusedSchedule> each_feasible(const std::shared_ptr<const Scenario>& scenario,
                                            const std::atomic<bool>& stop,
                                            const std::function<void(Case)>& work) {

@@ -78,13 +78,10 @@ api::Layout public_layout(const ClusterPlan& plan, const Planned& planned,
 api::Plan api::plan(const PlanQuestion& question, const Watch& watch) {
   return watched(watch, [&] {
     Planning planning(arguments_of(question));
-    const std::atomic<bool>& stop = stop_of(watch);
     for (size_t i = 0; i < planning.size(); ++i) {
-      planning.search(
-          i, [&stop] { return stop.load(); },
-          [&watch](const PlanProgress& now) {
-            if (watch.progress) watch.progress(now.decided, now.points);
-          });
+      planning.search(i, stop_of(watch), [&watch](const PlanProgress& now) {
+        if (watch.progress) watch.progress(now.decided, now.points);
+      });
       check_stop();
     }
     planning.check_found();

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string_view>
 
 #include "app/plan_days.h"
-#include "sim/core/text.h"
+#include "app/plan_search.h"
+#include "app/refused_options.h"
+#include "sim/core/error.h"
 #include "sim/layouts/answer.h"
-#include "sim/layouts/rows.h"
+#include "sim/layouts/report.h"
 
 namespace pipesim {
 namespace {
@@ -23,37 +24,19 @@ CommandLine line_of(const std::vector<std::string>& arguments) {
   return {static_cast<int>(argv.size()), argv.data()};
 }
 
-// Says where the mistake is and what was probably meant, as the command does.
-[[noreturn]] void refuse(const CommandLine& line, const Parser& parser, const OptionError& error) {
-  const auto names = parser.option_names();
-  for (size_t i = 0; i < line.arguments().size(); ++i) {
-    const std::string& argument = line.arguments()[i];
-    if (!argument.starts_with("--")) continue;
-    if (std::ranges::find(names, argument) == names.end()) {
-      throw InputError(line.where(i),
-                       "unknown option '" + argument + "'" + suggestion(argument, names));
-    }
-    if (std::string_view(error.what()).find(argument) != std::string_view::npos) {
-      throw InputError(line.where(i), error.what());
-    }
-  }
-  throw InputError(line.where(line.arguments().size()), error.what());
-}
-
 PlanCommand parse(const std::vector<std::string>& arguments, const CommandLine& line) {
   PlanCommand command;
   Parser parser("pipesim plan", "");
   add_plan_options(parser, command);
-  // It would be printed.
-  if (std::ranges::find(arguments, "--help") != arguments.end()) {
-    throw InputError(line.where("--help"),
-                     "help(pipesim.plan) and docs/how-to/plan.md say what a plan is asked");
+  for (const char* help : {"-h", "--help"}) {
+    if (std::ranges::find(arguments, help) == arguments.end()) continue;
+    throw InputError(line.where(help), "a program has no help page: docs/how-to/plan.md");
   }
   const auto argv = argv_of(arguments);
   try {
     (void)parser.parse(static_cast<int>(argv.size()) - 1, argv.data() + 1);
   } catch (const OptionError& error) {
-    refuse(line, parser, error);
+    refuse_options(line, parser, error);
   }
   return command;
 }
@@ -71,32 +54,19 @@ const std::string& Planning::cluster(size_t i) const {
   return asked_.plans[i].question.base.hardware->name;
 }
 
-void Planning::search(size_t i, const std::function<bool()>& stop,
+void Planning::search(size_t i, const std::atomic<bool>& stop,
                       const std::function<void(const PlanProgress&)>& progress) {
   ClusterPlan& plan = asked_.plans[i];
-  PlanOptions options = asked_options(command_, plan);
-  options.stop = stop;
-  options.progress = progress;
-  search_rows(plan, options);
-  auto& best = plan.result.best;
-  const size_t again = std::min(best.size(), static_cast<size_t>(command_.contention));
-  for (size_t row = 0; row < again && !stop(); ++row) {
-    best[row].contended = with_contention(question_of(plan, best[row]), best[row]);
-  }
-  order_rows(best);
-  if (!best.empty() && !stop()) add_comparisons(command_, asked_, options, plan);
+  search_plan(command_, asked_, {[&stop] { return stop.load(); }, progress, [](size_t) {}, stop},
+              plan);
   if (asked_.tokens) plan.days_with_failures = days_with_failures(plan, *asked_.tokens);
 }
 
 void Planning::check_found() const {
   const auto is_empty = [](const ClusterPlan& plan) { return plan.result.best.empty(); };
-  if (!std::ranges::all_of(asked_.plans, is_empty)) return;
-  std::string text;
-  const HardwareCatalog catalog = read_all_hardware(line_.where("--cluster"));
-  for (const ClusterPlan& plan : asked_.plans) {
-    text += (text.empty() ? "" : "\n") + no_fit_text(plan, catalog.clusters);
+  if (std::ranges::all_of(asked_.plans, is_empty)) {
+    nothing_fits(asked_.plans, line_.where("--cluster"));
   }
-  throw InfeasibleError(text);
 }
 
 std::string Planning::json() const {

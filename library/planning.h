@@ -1,6 +1,7 @@
 // The planner, asked as `pipesim plan` is.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,8 +20,8 @@ class Planning {
   // One for each cluster and precision.
   [[nodiscard]] size_t size() const { return asked_.plans.size(); }
   [[nodiscard]] const std::string& cluster(size_t i) const;
-  // `stop` ends it with what it has, asked by any thread; `progress` is called by one at a time.
-  void search(size_t i, const std::function<bool()>& stop,
+  // Throws Stopped once `stop` is set. `progress` is called by one thread at a time.
+  void search(size_t i, const std::atomic<bool>& stop,
               const std::function<void(const PlanProgress&)>& progress);
   // After all searches. InfeasibleError where none has found a layout.
   void check_found() const;

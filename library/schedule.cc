@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "library/errors.h"
+#include "library/within.h"
 #include "sim/core/error.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/planning/list_schedule.h"
@@ -48,14 +49,16 @@ class PublicTurn : public api::Turn {
   const api::Problem& problem() const override { return problem_; }
   int device() const override { return turn_.device(); }
   double now_seconds() const override { return turn_.now().value(); }
-  int ran(api::PassKind kind, int chunk) const override { return turn_.ran(kind_of(kind), chunk); }
-  int forwards_left(int chunk) const override { return turn_.forwards_left(chunk); }
+  int ran(api::PassKind kind, int chunk) const override {
+    return turn_.ran(kind_of(kind), checked(chunk));
+  }
+  int forwards_left(int chunk) const override { return turn_.forwards_left(checked(chunk)); }
   int in_flight() const override { return turn_.in_flight(); }
   bool ready(api::PassKind kind, int chunk) const override {
-    return turn_.ready(kind_of(kind), chunk);
+    return turn_.ready(kind_of(kind), checked(chunk));
   }
   double arrival_seconds(api::PassKind kind, int chunk) const override {
-    return turn_.arrival(kind_of(kind), chunk).value();
+    return turn_.arrival(kind_of(kind), checked(chunk)).value();
   }
   std::optional<api::NextPass> first_ready(
       std::initializer_list<api::PassKind> kinds) const override {
@@ -66,6 +69,10 @@ class PublicTurn : public api::Turn {
   }
 
  private:
+  [[nodiscard]] int checked(int chunk) const {
+    return within("chunk", chunk, Range<int>{0, problem_.chunks - 1});
+  }
+
   const pipesim::Turn& turn_;
   const api::Problem& problem_;
 };

@@ -21,7 +21,7 @@ SearchOptions options_of(const api::SearchOptions& asked, double effort, const a
   };
   options.refinement.seed = asked.seed;
   options.refinement.effort = within("effort", asked.effort.value_or(effort), kRefinedPasses);
-  options.refinement.stop = [stop = watch.stop] { return stop != nullptr && *stop; };
+  options.refinement.stop = [&stop = stop_of(watch)] { return stop.load(); };
   return options;
 }
 
@@ -33,7 +33,7 @@ api::Searched run(const api::Scenario& scenario, SearchAsked asked, const api::W
     watch.progress(static_cast<std::size_t>(now.done), static_cast<std::size_t>(now.all));
   };
   api::Searched found = searched(*scenario.read().scenario(), std::move(asked));
-  if (watch.stop != nullptr && *watch.stop) throw Stopped();
+  check_stop();
   return found;
 }
 

@@ -7,6 +7,7 @@
 #include "library/read_scenario.h"
 #include "library/simulations.h"
 #include "library/task_table.h"
+#include "library/within.h"
 #include "sim/report/svg/svg.h"
 
 namespace pipesim {
@@ -74,7 +75,7 @@ Comparison simulate(const Scenario& scenario, const Watch& watch) {
 }
 
 std::vector<std::vector<std::string>> Result::passes() const {
-  return passes_of(*simulations->at(index).numbers.program);
+  return in_public([this] { return passes_of(*simulations->at(index).numbers.program); });
 }
 
 std::vector<Task> Result::timeline() const {
@@ -104,7 +105,8 @@ std::vector<Task> Result::timeline() const {
 
 std::map<std::string, double> Result::idle_seconds_by_cause(std::size_t device) const {
   return in_public([&] {
-    const auto& idle = simulations->answer(index)->result.report.devices.at(device).idle_by_cause;
+    within("device", device, Range<std::size_t>{0, devices.size() - 1});
+    const auto& idle = simulations->answer(index)->result.report.devices[device].idle_by_cause;
     std::map<std::string, double> seconds;
     for (size_t cause = 0; cause < kIdleCauseNames.size(); ++cause) {
       seconds.emplace(kIdleCauseNames[cause], idle[cause].value());
@@ -125,7 +127,9 @@ std::string Comparison::json() const {
   return in_public([this] { return simulations->json(); });
 }
 
-std::string Comparison::text() const { return simulations->table(); }
+std::string Comparison::text() const {
+  return in_public([this] { return simulations->table(); });
+}
 
 }  // namespace api
 }  // namespace pipesim

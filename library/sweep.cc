@@ -44,7 +44,7 @@ api::Sweep public_sweep(const Sweep& sweep, const ResultStore& store, const Swee
 
 SweepHooks hooks_of(const api::Watch& watch) {
   SweepHooks hooks;
-  hooks.stopped = [stop = watch.stop] { return stop != nullptr && *stop; };
+  hooks.stopped = [&stop = stop_of(watch)] { return stop.load(); };
   if (watch.progress) {
     hooks.progress = [&watch](const SweepProgress& now) {
       watch.progress(now.before + now.evaluated, now.points);

@@ -33,9 +33,7 @@ void search(Planning& planning, size_t i, const py::object& listener) {
   std::atomic<bool> stop = false;
   Progress progress;
   const auto work = [&] {
-    planning.search(
-        i, [&stop] { return stop.load(); },
-        [&progress](const PlanProgress& now) { progress.set(now); });
+    planning.search(i, stop, [&progress](const PlanProgress& now) { progress.set(now); });
   };
   heard_by_python(stop, work, [&] { progress.tell(listener, planning.cluster(i)); });
 }

@@ -1,7 +1,7 @@
 // The one exception, and the stop and the progress of long work.
 //
-// The names of these headers are of the namespace pipesim. Nothing here prints, exits or reads a
-// clock; the same input gives the same numbers to the last bit.
+// All names are in namespace pipesim. Nothing here prints or exits. The same input gives the same
+// numbers to the last bit.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ enum class ErrorKind {
   kInput,       // what a person wrote is wrong: where, and what was expected
   kInfeasible,  // understood, but it cannot be met: why, and what could be
   kStopped,     // Watch::stop was set
-  kFault,       // pipesim itself, or the system below it
+  kFault,       // pipesim is at fault, or a schedule of the program's own
 };
 
 class Error : public std::runtime_error {

@@ -39,8 +39,8 @@ struct Metrics {
 
 // The names above in their order, which is that of the columns of `pipesim run --csv`.
 std::vector<std::string> metric_names();
-// One number by its name; `fits` is 2 for yes, 1 for tight, 0 for no. Error for a name that is
-// none, with the nearest.
+// One number by its name; `fits` is 2 for yes, 1 for tight, 0 for no. Error for an
+// unknown name; suggests the nearest.
 std::optional<double> metric(const Metrics& metrics, std::string_view name);
 
 }  // namespace pipesim::api

@@ -17,6 +17,7 @@ struct PlanQuestion {
   int seq_length = 0;          // tokens of a sample
   Changes changes = {};        // other keys of the scenario
   // Other options of `pipesim plan`, as they are written there: {"--tensor", "4,8", "--best", "3"}.
+  // Options for files and text (--json, --export, --wide) do nothing.
   std::vector<std::string> options = {};
 };
 
@@ -40,7 +41,7 @@ struct Layout {
   double headroom_bytes = 0;
   std::optional<double> host_memory_bytes;       // of a node
   double bubble = 0;                             // share of an iteration
-  std::optional<double> days, gpu_hours, price;  // with --tokens and --price
+  std::optional<double> days, gpu_hours, price;  // with --tokens and --price-per-gpu-hour
   std::string scenario;  // text that simulates it: scenario_from_text(layout.scenario)
 };
 
@@ -50,7 +51,8 @@ struct Plan {
 };
 
 // Error of kInput, located in the command that the question makes; of kInfeasible where no layout
-// fits, with what would make one fit. `watch.progress` counts points that are decided.
+// fits, with what would make one fit. `watch.progress` counts points that are decided, anew
+// for each cluster and precision.
 Plan plan(const PlanQuestion& question, const Watch& watch = {});
 
 }  // namespace pipesim::api

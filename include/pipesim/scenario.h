@@ -16,11 +16,11 @@ namespace pipesim::api {
 // Keys and their values as YAML: {{"batch.num_microbatches", "16"}, {"schedule", "[1f1b, zb-h1]"}}.
 using Changes = std::vector<std::pair<std::string, std::string>>;
 
-// Immutable; copies share what was read, and threads may use one at a time each.
+// Immutable: threads may share one. Copies share what was read.
 class Scenario {
  public:
-  // The same scenario with other values over it. Cheaper than reading it anew. Error where a key or
-  // a value is none, at "<change>".
+  // The same scenario with other values over it. Cheaper than reading it anew. Error at
+  // "<change>" for an unknown key or an invalid value.
   [[nodiscard]] Scenario replace(const Changes& changes) const;
 
   // The path that it was read from, or "scenario".

@@ -50,12 +50,15 @@ class Turn {
   [[nodiscard]] virtual const Problem& problem() const = 0;
   [[nodiscard]] virtual int device() const = 0;
   [[nodiscard]] virtual double now_seconds() const = 0;
-  // Microbatches whose pass of this kind has run here, and whose F is still to run.
+  // Microbatches whose pass of this kind has run here. Error of kInput for a chunk that the device
+  // has not, as below.
   [[nodiscard]] virtual int ran(PassKind kind, int chunk = 0) const = 0;
+  // Microbatches whose F is still to run here.
   [[nodiscard]] virtual int forwards_left(int chunk = 0) const = 0;
   // Microbatches between their F and their W, in all chunks.
   [[nodiscard]] virtual int in_flight() const = 0;
-  // True if the pass could start now: one is left, its inputs have come, and an F has memory.
+  // True if the pass could start now: one is left, its inputs have come, an F has memory, and
+  // before BW no W is owed.
   [[nodiscard]] virtual bool ready(PassKind kind, int chunk = 0) const = 0;
   // When what it waits for comes; infinite while nobody knows, or where none is left.
   [[nodiscard]] virtual double arrival_seconds(PassKind kind, int chunk = 0) const = 0;
@@ -73,8 +76,9 @@ struct Schedule {
   // it.
   bool memory_limit = false;
 
-  // One of the two, both deterministic. `next_pass` says what the idle device runs: it waits for a
-  // pass that is not ready, or for anything where the rule names none.
+  // One of the two, both deterministic. Searches and plans call them from several threads at once.
+  // A rule that stalls is an Error of kFault. `next_pass` says what the idle device runs: it waits
+  // for a pass that is not ready, or for anything where the rule names none.
   std::function<std::optional<NextPass>(const Turn&)> next_pass = nullptr;
   // Passes of each device in their order: "2F0" is F of microbatch 0 on stage 2. Error of kInput at
   // "<name>" where they are no program.

@@ -48,7 +48,8 @@ struct Searched {
 };
 
 // `memory_limit`: "72 GiB" of a GPU, or "0.75" times p microbatches' activations on a device. Error
-// of kInfeasible where no schedule can be searched. A search that is stopped is an Error.
+// of kInfeasible where no schedule can be searched. A search that is stopped is an Error;
+// it tells no progress.
 Searched search(const Scenario& scenario, const std::string& memory_limit,
                 const SearchOptions& options = {}, const Watch& watch = {});
 

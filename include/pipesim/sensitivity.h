@@ -36,7 +36,7 @@ struct Sensitivities {
 };
 
 // Simulates once for each schedule, number and factor. Error as simulate, and for factors outside
-// 0.001 to 1000. `watch.progress` counts schedules.
+// 0.001 to 1000. `watch.progress` counts schedules that can be met.
 Sensitivities sensitivity(const Scenario& scenario, const std::vector<double>& factors = {0.5, 2},
                           const Watch& watch = {});
 

@@ -87,8 +87,9 @@ struct Comparison {
   std::shared_ptr<Simulations> simulations;  // of the library
 };
 
-// Builds no timeline. Error of kInfeasible where no schedule can be met, of kInput where one does
-// not take the scenario's shape. `watch.progress` counts schedules.
+// Builds no timeline with the engine replay. Error of kInfeasible where no schedule can be met, of
+// kInput where one does not take the scenario's shape. `watch.progress` counts schedules that can
+// be met.
 Comparison simulate(const Scenario& scenario, const Watch& watch = {});
 
 }  // namespace pipesim::api

@@ -164,8 +164,8 @@ bool has_words(std::string_view candidate, std::string_view words) {
 
 }  // namespace
 
-std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
-  if (candidates.empty()) return "";
+std::vector<std::string> suggested_names(std::string_view name,
+                                         std::span<const std::string> candidates) {
   constexpr size_t kMost = 3;
   std::vector<std::string> names;
   const auto add = [&](const std::string& candidate) {
@@ -180,6 +180,12 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
   for (const std::string& candidate : candidates) {
     if (none_near && holds(candidate, name)) add(candidate);
   }
+  return names;
+}
+
+std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
+  if (candidates.empty()) return "";
+  const auto names = suggested_names(name, candidates);
   if (names.empty()) return fmt::format("; valid: {}", fmt::join(candidates, ", "));
   return fmt::format("; did you mean '{}'?", fmt::join(names, "', '"));
 }

@@ -4,15 +4,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/core/units.h"
 
 namespace pipesim {
 
-// The first candidate that `name` begins (3 letters at least), else the one with the least
-// Damerau-Levenshtein distance (ties: the first). Empty when none is a plausible slip: more than a
-// third of the letters differ, at least 2 are allowed. Letter case, '-' and '_' do not count.
-// O(|name| x |candidate|) each.
+// The candidate with the least Damerau-Levenshtein distance (ties: the first). Empty when none is a
+// plausible slip: more than a third of the letters differ, at least 2 are allowed. Letter case,
+// spaces, '-' and '_' do not count. O(|name| x |candidate|) each.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 // The one candidate that is the name but for letter case, spaces, '-' and '_' ("zbv" of "zb-v"); an
@@ -22,9 +22,12 @@ std::string same_name(std::string_view name, std::span<const std::string> candid
 // The candidate that the name is, as same_name has it; the name where none is.
 std::string meant_name(std::string_view name, std::span<const std::string> candidates);
 
-// "; did you mean 'x', 'y', 'z'?" of at most three candidates: those that have the name as whole
-// words ("8b" in "llama3-8b"), then the nearest name; else those in which the name is written, or
-// that are written in it. "; valid: a, b, c" where there is none.
+// At most three candidates: those that have the name as whole words ("8b" in "llama3-8b"), then the
+// nearest name; else those in which the name is written, or that are written in it.
+std::vector<std::string> suggested_names(std::string_view name,
+                                         std::span<const std::string> candidates);
+
+// "; did you mean 'x', 'y', 'z'?" of the suggested names; "; valid: a, b, c" where there is none.
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
 // Bytes of the character at `at`, by the table of well-formed sequences of the Unicode standard
