@@ -1,9 +1,9 @@
 // A run's measured seconds of passes, and the same on other stages.
 //
 // A run of S stages gives seconds for any schedule whose number of stages divides S or is a
-// multiple of it. Merged stages take their sum. A split stage is split evenly, with one exception:
-// the excess of the first and the last over the median of those between. It (the embedding, the
-// output layer) stays with their first and their last part.
+// multiple of it. Merged stages take their sum. A split stage is split evenly, with one exception.
+// The first and the last keep their excess over the median of those between (the embedding, the
+// output layer) in their first and last part.
 //
 // Every pass also waits for its launch, however small it is: the gap that the run left between
 // passes where no message was waited for.
