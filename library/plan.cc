@@ -53,7 +53,7 @@ api::Layout public_layout(const ClusterPlan& plan, const Planned& planned,
                           std::optional<double> tokens) {
   const PlanPoint& point = planned.point;
   api::Layout made;
-  made.cluster = plan.question.base.hardware->name;
+  made.cluster = name_of(plan);
   made.schedule = point.schedule->name;
   made.label = label_of(point);
   made.tensor_model_parallel_size = point.tensor;

@@ -1,7 +1,9 @@
 #include "library/planning.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <sstream>
+#include <utility>
 
 #include "app/plan_days.h"
 #include "app/plan_search.h"
@@ -24,6 +26,25 @@ CommandLine line_of(const std::vector<std::string>& arguments) {
   return {static_cast<int>(argv.size()), argv.data()};
 }
 
+// Options that only files and the terminal answer: a program has the plan's values.
+void refuse_outputs(const PlanCommand& command, const CommandLine& line) {
+  const auto refuse = [](const char* option, const Location& where) {
+    throw InputError(where, fmt::format("'{}' is of the command alone: a program is given layouts, "
+                                        "document and text, and writes what it wants of them",
+                                        option));
+  };
+  const std::pair<const char*, const std::string&> files[] = {{"--json", command.json},
+                                                              {"--csv", command.csv},
+                                                              {"--html", command.html},
+                                                              {"--output", command.output},
+                                                              {"--export", command.configurations}};
+  for (const auto& [option, path] : files) {
+    if (!path.empty()) refuse(option, line.of_option(path));
+  }
+  if (command.wide) refuse("--wide", line.where("--wide"));
+  if (!command.why.empty()) refuse("--why", line.where("--why"));
+}
+
 PlanCommand parse(const std::vector<std::string>& arguments, const CommandLine& line) {
   PlanCommand command;
   Parser parser("pipesim plan", "");
@@ -38,6 +59,7 @@ PlanCommand parse(const std::vector<std::string>& arguments, const CommandLine& 
   } catch (const OptionError& error) {
     refuse_options(line, parser, error);
   }
+  refuse_outputs(command, line);
   return command;
 }
 

@@ -17,13 +17,13 @@ struct PlanQuestion {
   int seq_length = 0;          // tokens of a sample
   Changes changes = {};        // other keys of the scenario
   // Other options of `pipesim plan`, as they are written there: {"--tensor", "4,8", "--best", "3"}.
-  // Options for files and text (--json, --export, --wide) do nothing.
+  // Options for files and text (--json, --export, --wide) are an Error.
   std::vector<std::string> options = {};
 };
 
 // Names and units are those of `layouts` in docs/reference/json.md.
 struct Layout {
-  std::string cluster;
+  std::string cluster;  // as it is told from the others: "dgx-h100:64 fp8"
   std::string schedule, label;
   int tensor_model_parallel_size = 1, context_parallel_size = 1, expert_model_parallel_size = 1,
       expert_tensor_parallel_size = 1, pipeline_model_parallel_size = 1,

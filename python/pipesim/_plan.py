@@ -18,7 +18,10 @@ _COLUMNS = ("cluster", "schedule", "tensor_model_parallel_size", "pipeline_model
 
 
 class Layout(Row, PlannedMetrics):
-    """A layout of a plan: the keys of `layouts` of `pipesim plan --json`, and ``cluster``."""
+    """A layout of a plan: the keys of `layouts` of `pipesim plan --json`, and ``cluster``.
+
+    That names its plan among several, as the CSV does: "dgx-h100:64 fp8".
+    """
 
     @property
     def schedule(self) -> str:
@@ -39,7 +42,7 @@ class Plan(Document[Layout]):
     """The fastest layouts, those of the first cluster first: rows with attributes, Layout."""
 
     def __init__(self, document: str, table: str) -> None:
-        layouts = [Layout({"cluster": plan["cluster"], **layout})
+        layouts = [Layout({"cluster": plan["label"], **layout})
                    for plan in json.loads(document)["plans"] for layout in plan["layouts"]]
         super().__init__(document, table, layouts, _COLUMNS)
 
@@ -66,7 +69,8 @@ def plan(model: Union[str, "os.PathLike[str]"], cluster: Union[str, Sequence[str
       `pipesim.list("clusters")`, or several. global_batch_size: samples of an iteration. seq_length: tokens of a sample.
     changes: other scenario keys, {"cost.overlap_grad_reduce": True}.
     options: those of the command, underscores for dashes: tensor=[4, 8], memory_limit="72 GiB", best=3,
-      tokens="15T", contention=0, no_offload=True (docs/how-to/plan.md).
+      tokens="15T", contention=0, no_offload=True (docs/how-to/plan.md). Options for files and text (json, export,
+      wide) are refused.
     progress: called as progress(cluster, points decided, points, best seconds or None) some ten times a second.
 
     Mistakes are located in the command that it makes. Ctrl-C ends the search and raises KeyboardInterrupt;

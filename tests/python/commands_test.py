@@ -135,6 +135,10 @@ class Plans(unittest.TestCase):
         self.assertEqual((told[-1][0], told[-1][3]), ("dgx-h100", plan[0]["iteration_seconds"]))
         self.assertIn("<td>dgx-h100</td>", plan._repr_html_())
 
+    def test_tell_their_layouts_apart_by_cluster(self):
+        plan = pipesim.plan(*self.ASKED, precision=["bf16", "fp8"], schedules=["1f1b"], contention=0, best=1)
+        self.assertEqual([each["cluster"] for each in plan], ["dgx-h100 bf16", "dgx-h100 fp8"])
+
     def test_hand_on_layouts_that_simulate_to_the_planned_time(self):
         plan = pipesim.plan(*self.ASKED, schedules=["1f1b"], contention=0, best=1)
         with tempfile.TemporaryDirectory() as folder:
@@ -146,7 +150,8 @@ class Plans(unittest.TestCase):
     def test_refuse_with_the_words_of_the_command(self):
         for wrong, words in (({"tensr": 3}, "did you mean '--tensor'"), ({"tensor": [1, 1]}, "'1' is there twice"),
                              ({"schedules": "zbh9"}, "unknown schedule 'zbh9'"), ({"best": "x"}, "--best"),
-                             ({"help": True}, "help\\(pipesim.plan\\)")):
+                             ({"help": True}, "no help page"), ({"csv": "out.csv"}, "'--csv' is of the command alone"),
+                             ({"wide": True}, "'--wide'"), ({"why": [1, 2]}, "'--why'")):
             with self.assertRaisesRegex(pipesim.InputError, words) as raised:
                 pipesim.plan(*self.ASKED, **wrong)
             self.assertEqual(raised.exception.file, "command line")
