@@ -22,6 +22,7 @@
 #include "sim/layouts/ranking.h"
 #include "sim/layouts/runs_on.h"
 #include "sim/layouts/shortlist.h"
+#include "sim/layouts/simplest.h"
 #include "sim/prepare/balance.h"
 
 namespace pipesim {
@@ -33,9 +34,6 @@ constexpr size_t kRunAtOnce = 32;  // of which so many are run; the others are o
 // order of work within a round follows from it.
 constexpr double kPlannedWithin = 16;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Layouts that differ in chunks alone, and by less than this, are one row. Steps of a submitted run
-// spread by 1.1% (step_s_p10 to step_s_p90 of runs.yaml, median of 16 runs).
-constexpr double kAlike = 1.01;
 
 using Layers = boost::counting_iterator<int>;
 
@@ -140,59 +138,53 @@ class Planner {
 
   // Adds to named layouts the frameworks that run them and where their time goes.
   void complete(std::vector<Planned>& named) {
+    simplify_rows(named);
     team_.run(named.size(), [&](size_t i) {
       named[i].rank_by_replay = i + 1;
       named[i].runs_on = frameworks_of(question_, named[i]);
       add_shares(named[i]);
     });
+  }
+
+  // Gives rows their simplest forms, of which two may be one.
+  void simplify_rows(std::vector<Planned>& rows) {
     if (!shortlist_ || stopped_) return;
-    for (Planned& planned : named) find_alike(planned);
-  }
-
-  // The chunks next to its own with which the same layout takes as long.
-  void find_alike(Planned& planned) {
-    auto& [from, to] = planned.chunks_alike = {planned.point.chunks, planned.point.chunks};
-    if (planned.point.pipeline == 1) return;
-    const std::map<int, std::vector<size_t>> others = others_by_chunks(planned);
-    const auto own = others.lower_bound(planned.point.chunks);
-    auto fewer = own;
-    while (fewer != others.begin() && runs_alike(planned, std::prev(fewer)->second)) {
-      from = (--fewer)->first;
-    }
-    for (auto more = own; more != others.end() && runs_alike(planned, more->second); ++more) {
-      to = more->first;
-    }
-  }
-
-  // Points that differ from it in chunks, and no more than in splits beside, by their chunks.
-  [[nodiscard]] std::map<int, std::vector<size_t>> others_by_chunks(const Planned& planned) const {
-    std::map<int, std::vector<size_t>> others;
-    const auto add_if_alike = [&](size_t id) {
-      const bool near = same_sizes(points_[id], planned.point);
-      const bool other = points_[id].chunks != planned.point.chunks;
-      if (near && other && same_but_chunks(points_[id], planned.point)) {
-        others[points_[id].chunks].push_back(id);
-      }
-      return near;
+    const auto find_alike = [this](const Planned& row, const std::vector<size_t>& ids) {
+      return first_alike(row, ids);
     };
-    for (size_t id = planned.id; id > 0 && add_if_alike(id - 1);) --id;
-    for (size_t id = planned.id + 1; id < points_.size() && add_if_alike(id);) ++id;
-    return others;
+    for (Planned& row : rows) simplify(row, points_, find_alike);
+    merge_rows(rows);
   }
 
-  bool runs_alike(const Planned& planned, const std::vector<size_t>& ids) {
+  // The first of these points that takes as long as a row, and stands for what it stands for.
+  std::optional<Planned> first_alike(const Planned& row, const std::vector<size_t>& ids) {
+    for (const size_t id : ids) {
+      if (const auto twin = twin_without_offload(id)) (void)planned_within({*twin}, kNever);
+    }
+    for (Planned& each : planned_within(ids, kAlike * row.iteration.value())) {
+      const bool roomy = std::ranges::count(row.ideas, PlanIdea::kRoomy) == 0 ||
+                         each.peak <= kRoomyShare * question_.limit();
+      if (each.fits >= row.fits && roomy && runs(each.id) == runs(row.id)) return std::move(each);
+    }
+    return std::nullopt;
+  }
+
+  // The runs of points that fit and take no more than so many seconds, in the order of the points.
+  std::vector<Planned> planned_within(const std::vector<size_t>& ids, double seconds) {
     std::vector<PlanStep> steps;
     for (const size_t id : ids) steps.push_back({{.id = id}});
     find_splits(steps);
-    const double most = kAlike * planned.iteration.value();
     in_parallel(steps.size(), [&](size_t i) {
       PlanStep& step = steps[i];
-      while (step.fate == PlanFate::kWaits && step.candidate.bound <= most) advance(step);
+      while (step.fate == PlanFate::kWaits && step.candidate.bound <= seconds) advance(step);
     });
-    return std::ranges::any_of(steps, [&](const PlanStep& step) {
-      return step.fate == PlanFate::kPlanned && step.planned.fits >= planned.fits &&
-             step.planned.iteration.value() <= most;
-    });
+    std::vector<Planned> found;
+    for (PlanStep& step : steps) {
+      if (step.fate != PlanFate::kPlanned) continue;
+      fits_[step.candidate.id] = step.planned.fits == MemoryFit::kYes ? 1 : 0;
+      if (step.planned.iteration.value() <= seconds) found.push_back(std::move(step.planned));
+    }
+    return found;
   }
 
   // In a search for ideas: its framework runs the point.
@@ -281,19 +273,22 @@ class Planner {
     without.offload = false;
     return points_[id - 1] == without;
   }
-  [[nodiscard]] bool fits_without_offload(size_t id) const {
-    if (has_twin_without_offload(id)) return fits_[id - 1] != 0;
-    return points_[id].modules.any() && fits_without_modules(id);
-  }
-  // Points of one kind of recomputation stand together.
-  [[nodiscard]] bool fits_without_modules(size_t id) const {
+  // The same point without offload of chunks or modules. Points of one kind of recomputation stand
+  // together.
+  [[nodiscard]] std::optional<size_t> twin_without_offload(size_t id) const {
+    if (has_twin_without_offload(id)) return id - 1;
+    if (!points_[id].modules.any()) return std::nullopt;
     PlanPoint without = points_[id];
     without.modules = {};
     for (size_t i = id; i-- > 0 && points_[i].recompute == without.recompute;) {
-      if (points_[i] == without) return fits_[i] != 0;
+      if (points_[i] == without) return i;
       if (!same_sizes(points_[i], without)) break;
     }
-    return false;
+    return std::nullopt;
+  }
+  [[nodiscard]] bool fits_without_offload(size_t id) const {
+    const auto twin = twin_without_offload(id);
+    return twin && fits_[*twin] != 0;
   }
 
   // Finds the splits that steps need, each once.

@@ -9,6 +9,7 @@
 #include "sim/layouts/question.h"
 #include "sim/layouts/rows.h"
 #include "sim/layouts/shortlist.h"
+#include "sim/layouts/simplest.h"
 #include "sim/layouts/switches.h"
 
 namespace pipesim::answer_test {
@@ -111,24 +112,39 @@ TEST(PlanAnswer, SaysWhenTheSimulatedTimeIsOutsideOfItsBand) {
   EXPECT_NE(sentence.find(" as measured runs went"), std::string::npos) << sentence;
 }
 
-TEST(PlanAnswer, FoldsChunksThatTakeAsLong) {
+TEST(PlanAnswer, NamesTheFewestChunksOfThoseThatTakeAsLong) {
   ClusterPlan plan = ask();
   plan.question.axes.chunks = {};
   plan.question.axes.pipeline = {4};
+  plan.question.axes.tensor = {2};
+  plan.question.axes.micro_batch = {1};
   plan.question.axes.schedules = {"interleaved-1f1b"};
+  const Planned fastest = pipesim::plan(plan.question, {.best = 1}).best.front();
   search_rows(plan, ideas());
   const Planned& first = plan.result.best.front();
   const auto [from, to] = first.chunks_alike;
-  EXPECT_LE(from, first.point.chunks);
-  EXPECT_GE(to, first.point.chunks);
+  EXPECT_EQ(first.point.chunks, from);
+  EXPECT_LT(from, to);
+  EXPECT_LE(first.iteration, kAlike * fastest.iteration);
   PlanQuestion one = plan.question;
-  for (int chunks = from; chunks <= to; ++chunks) {
+  for (int chunks = 2; chunks <= to; ++chunks) {
     one.axes.chunks = {chunks};
-    one.axes.micro_batch = {first.point.micro_batch};
-    one.axes.tensor = {first.point.tensor};
-    one.axes.context = {first.point.context};
-    EXPECT_LE(pipesim::plan(one, {.best = 1}).best.front().iteration, 1.01 * first.iteration);
+    const Planned& own = pipesim::plan(one, {.best = 1}).best.front();
+    const bool alike = own.iteration <= kAlike * fastest.iteration;
+    EXPECT_TRUE(chunks < from ? chunks + 1 < from || !alike : alike) << chunks;
   }
+}
+
+TEST(PlanAnswer, NamesThePlainestSplitOfThoseThatTakeAsLong) {
+  ClusterPlan plan = ask();
+  plan.question.axes.pipeline = {4};
+  plan.question.axes.schedules = {"1f1b"};
+  search_rows(plan, ideas());
+  const Planned& first = plan.result.best.front();
+  PlanQuestion even = plan.question;
+  even.axes.splits = {PlanSplit::kEven};
+  const Seconds evenly = pipesim::plan(even, {.best = 1}).best.front().iteration;
+  EXPECT_EQ(first.point.split == PlanSplit::kEven, evenly <= kAlike * first.iteration);
 }
 
 TEST(PlanSwitches, AreThoseOfTunedRecipes) {
