@@ -112,11 +112,6 @@ std::vector<ContextExchange> read_exchanges(const std::vector<std::string>& aske
           ContextExchange::kHeadsAndRing};
 }
 
-std::vector<ExpertDispatcher> read_dispatchers(const std::vector<std::string>& asked,
-                                               const CommandLine& line) {
-  return read_names<ExpertDispatcher>(asked, kExpertDispatchers, "--dispatcher", line);
-}
-
 // Why it is not planned; empty where it is.
 std::string why_not_planned(const Schedule& schedule, bool no_offload) {
   if (schedule.place(2, schedule.min_chunks).directions() > 1) {
@@ -170,7 +165,8 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   axes.sharding =
       read_names<ShardingStrategy>(command.sharding, kShardingStrategies, "--sharding", line);
   axes.exchange = read_exchanges(command.exchange, line);
-  axes.dispatchers = read_dispatchers(command.dispatchers, line);
+  axes.dispatchers =
+      read_names<ExpertDispatcher>(command.dispatchers, kExpertDispatchers, "--dispatcher", line);
   if (command.no_expert_overlap) axes.expert_overlap = {false};
   if (command.no_offload) {
     axes.offload = {false};
@@ -331,11 +327,19 @@ std::vector<Part> parts_of(const PlanCommand& command, const CommandLine& line) 
   return parts;
 }
 
+void check_dispatchers(const PlanQuestion& question, const CommandLine& line) {
+  const std::string missing = why_no_deepep(*question.base.hardware);
+  const bool asked = std::ranges::count(question.axes.dispatchers, ExpertDispatcher::kDeepEp) > 0;
+  if (!asked || missing.empty()) return;
+  throw InputError(line.where("--dispatcher", "deepep"), missing + ": expected hybridep");
+}
+
 ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
                           const PlanAxes& axes, const CommandLine& line) {
   ClusterPlan plan;
   const auto framework = framework_of(command);
   plan.question = question_to(command, cluster, axes, framework, line);
+  check_dispatchers(plan.question, line);
   const std::string doubt = doubt_of_batch(command.global_batch, command.seq_length);
   if (!doubt.empty()) {
     throw InputError(line.where("--global-batch-size", fmt::format("{}", command.global_batch)),

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.h"
+#include "sim/read/modelled.h"
 #include "sim/read/scenario.h"
 #include "sim/scenario/modelled.h"
 
@@ -50,7 +51,9 @@ void read_dispatchers(std::vector<Override> settings, PlanQuestion& question) {
   const bool flex = question.base.modelled->context.flex_dispatcher;
   std::erase_if(settings,
                 [&](const Override& each) { return each.path == type || each.path == backend; });
+  const bool has_deepep = why_no_deepep(*question.base.hardware).empty();
   for (size_t i = 0; i < kExpertDispatchers.size(); ++i) {
+    if (kExpertDispatchers[i] == to_text(ExpertDispatcher::kDeepEp) && !has_deepep) continue;
     std::vector<Override> all = settings;
     all.push_back({type, i == 0 ? "alltoall" : "flex", {}});
     if (i > 0) all.push_back({backend, std::string(kExpertDispatchers[i]), {}});

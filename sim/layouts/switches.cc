@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "sim/read/modelled.h"
 #include "sim/scenario/modelled.h"
 
 namespace pipesim {
@@ -27,9 +28,11 @@ bool keeps_remainders(const Scenario& base) {
 }
 bool has_moments(const Scenario& base) { return gathers(base) && of_experts(base); }
 
-// Blackwell's recipes use HybridEP, which keeps routing on the GPU; Hopper's use DeepEP.
+// Blackwell's recipes use HybridEP, which keeps routing on the GPU; Hopper's use DeepEP where it
+// runs.
 bool has_hybrid_dispatch(const Scenario& base) {
-  return of_experts(base) && base.hardware->gpu.has(Precision::kFp4);
+  const bool alone = !why_no_deepep(*base.hardware).empty();
+  return of_experts(base) && (alone || base.hardware->gpu.has(Precision::kFp4));
 }
 
 struct Known {

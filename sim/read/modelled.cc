@@ -194,8 +194,27 @@ void read_attention_kernel(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled
   modelled.context.flash_attention = !unfused;
 }
 
+// The most GPUs that DeepEP's kernels for training join by NVLink: NUM_MAX_NVL_PEERS in
+// deepseek-ai/DeepEP, csrc/kernels/configs.cuh; by its issue 392 they do not run on GB200.
+constexpr int kDeepEpNode = 8;
+
+// The share of a release's waits for the host that stays. HybridEP leaves on the GPU what goes
+// where, and stands where DeepEP does not run.
+double read_waits(YamlMap& map, const Hardware& hardware, bool flex, const Release& generation) {
+  static const std::vector<std::string> kBackends{"deepep", "hybridep"};
+  const std::string missing = why_no_deepep(hardware);
+  std::string name = missing.empty() ? "deepep" : "hybridep";
+  if (const auto backend = map.find("moe_flex_dispatcher_backend")) {
+    if (!flex) backend->fail("is of moe_token_dispatcher_type: flex");
+    name = backend->choice(kBackends);
+    if (name == "deepep" && !missing.empty()) backend->fail(missing + ": expected hybridep");
+  }
+  if (!flex) return 1;
+  return name == "hybridep" ? 0 : generation.deepep;
+}
+
 // The generation of the framework, and how it runs mixtures of experts.
-void read_framework(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled& modelled,
+void read_framework(YamlMap& root, YamlMap& map, const Hardware& hardware, Modelled& modelled,
                     RooflineCost& cost) {
   if (const auto dispatcher = map.find("moe_token_dispatcher_type")) {
     static const std::vector<std::string> kDispatchers{"alltoall", "flex"};
@@ -212,21 +231,13 @@ void read_framework(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled& model
       software ? read_software(*software) : catalogue_software().front().software;
   cost.software = generation;
   if (const auto launch = map.find("launch")) cost.software.launch = launch_mode_of(*launch);
-  read_attention_kernel(root, map, gpu, modelled, cost.software);
+  read_attention_kernel(root, map, hardware.gpu, modelled, cost.software);
   bool forced = false;
   set_flag(map, "moe_router_force_load_balancing", forced);
   const auto& experts = modelled.model.experts;
   const bool padded = experts && experts->capacity_factor > 0;
   if (forced || padded) cost.software.fullest = 1;
-  double waits = modelled.context.flex_dispatcher ? generation.deepep : 1;
-  if (const auto backend = map.find("moe_flex_dispatcher_backend")) {
-    static const std::vector<std::string> kBackends{"deepep", "hybridep"};
-    if (!modelled.context.flex_dispatcher) {
-      backend->fail("is of moe_token_dispatcher_type: flex");
-    }
-    // HybridEP leaves on the GPU what goes where.
-    if (backend->choice(kBackends) == "hybridep") waits = 0;
-  }
+  const double waits = read_waits(map, hardware, modelled.context.flex_dispatcher, generation);
   cost.software.routing = waits * cost.software.routing;
 }
 
@@ -313,6 +324,13 @@ void read_measured_curves(YamlMap& map, Scenario& scenario, RooflineCost& cost) 
 }
 
 }  // namespace
+
+std::string why_no_deepep(const Hardware& hardware) {
+  const int node = hardware.cluster.gpus_per_node;
+  if (node <= kDeepEpNode) return "";
+  return fmt::format("DeepEP joins at most {} GPUs by NVLink, and a node of {} has {}", kDeepEpNode,
+                     hardware.name, node);
+}
 
 const std::vector<std::string>& precision_names() {
   static const std::vector<std::string> kNames{"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"};
@@ -436,7 +454,7 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
   set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
   set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
-  read_framework(root, map, scenario.hardware->gpu, *scenario.modelled, cost);
+  read_framework(root, map, *scenario.hardware, *scenario.modelled, cost);
   if (chosen == "measured") read_measured_curves(map, scenario, cost);
   // `none` stands beside a file in a sweep.
   const auto anchor = map.find("anchor");

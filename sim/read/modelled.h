@@ -44,6 +44,9 @@ void take_sizes(const Scenario& scenario, Modelled& modelled);
 Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue& batch,
                        const ModelParallel& asked, const Scenario& scenario);
 
+// Why DeepEP does not run on a cluster; empty where it does.
+std::string why_no_deepep(const Hardware& hardware);
+
 // `cost: {kind: roofline}` or `{kind: measured}`, or no cost beside a model and a cluster by name;
 // nothing when costs are given. Measured curves go into the scenario's hardware. Requires model and
 // cluster to be read.

@@ -126,6 +126,12 @@ TEST(PlanExperts, LaterDispatchersAreNoSlowerAndARankWithAllExpertsHasNone) {
             plan.result.best.front().point.expert_overlap);
 }
 
+TEST(PlanExperts, AreSentByHybridEpInARack) {
+  const PlanQuestion rack =
+      ask({{"cluster", "gb200-nvl72"}, {"cost.moe_token_dispatcher_type", "flex"}}).question;
+  EXPECT_EQ(rack.dispatcher, ExpertDispatcher::kHybridEp);
+}
+
 // Beyond ten chunks only those numbers count that leave the longest chunk fewer layers.
 TEST(PlanExperts, ChunksReachOneLayerEach) {
   ClusterPlan plan = ask();

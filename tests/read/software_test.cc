@@ -102,6 +102,25 @@ TEST(Experts, WaitWithDeepEpForAShareOfAnExchangesWait) {
   EXPECT_GT(with("1"), seconds("moe_token_dispatcher_type: flex"));
 }
 
+// A node of NVL72 has more GPUs than DeepEP joins: HybridEP stands for it.
+TEST(Experts, SendWithHybridEpWhereDeepEpDoesNotRun) {
+  const auto on_a_rack = [](const std::string& cost) {
+    std::string text = scenario(cost);
+    text.replace(text.find("dgx-h100"), 8, "gb200-nvl72");
+    return read_scenario(YamlSource("s.yaml", text)).roofline->software.routing;
+  };
+  EXPECT_EQ(on_a_rack("moe_token_dispatcher_type: flex"), Seconds(0));
+  EXPECT_GT(on_a_rack("moe_token_dispatcher_type: alltoall"), Seconds(0));
+  try {
+    (void)on_a_rack("moe_token_dispatcher_type: flex, moe_flex_dispatcher_backend: deepep");
+    ADD_FAILURE();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.message(),
+              "cost.moe_flex_dispatcher_backend: DeepEP joins at most 8 GPUs by NVLink, and a node "
+              "of gb200-nvl72 has 64: expected hybridep");
+  }
+}
+
 TEST(Experts, TakeLongerWithBiases) {
   const auto of = [](const std::string& biases) {
     std::string text =
