@@ -17,7 +17,6 @@ namespace pipesim {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-12;  // sums of the same times differ by so much
 
 void add_new(double value, std::vector<double>& few) {
   if (std::ranges::find(few, value) == few.end()) few.push_back(value);

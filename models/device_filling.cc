@@ -9,8 +9,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kRounding = 1e-12;  // sums of the same times differ by so much
-
 // How many times `seconds` go into `room`, at most `most`; -1 where the room is negative.
 int times(double room, double seconds, int most) {
   if (room < 0) return -1;

@@ -11,6 +11,8 @@
 
 namespace pipesim {
 
+inline constexpr double kRounding = 1e-12;  // sums of the same times differ by so much
+
 // The model's decoder layers: leading ones of a kind, then following ones of another. A model of
 // one kind has following ones only.
 struct LayerCounts {

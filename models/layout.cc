@@ -105,6 +105,13 @@ KindCounts count_layers(const Transformer& model, const StageLayers& stage) {
   return counts;
 }
 
+std::vector<LayerKind> layer_kinds(const Transformer& model, const StageLayers& stage) {
+  std::vector<LayerKind> kinds;
+  for (int i = 0; i < stage.layers; ++i) kinds.push_back(layer_kind(model, stage.first + i));
+  kinds.insert(kinds.end(), stage.mtp, LayerKind::kMtp);
+  return kinds;
+}
+
 std::vector<StageLayers> stages_of(const Layout& layout, const Placement& placement, int device) {
   std::vector<StageLayers> stages;
   for (int chunk = 0; chunk < placement.chunks(device); ++chunk) {

@@ -38,8 +38,8 @@ std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& sta
   std::vector<LayerKind> kinds;
   if (stage.embedding) kinds.push_back(LayerKind::kEmbedding);
   kinds.insert(kinds.end(), count_layers(model, stage)[LayerKind::kEncoder], LayerKind::kEncoder);
-  for (int i = 0; i < stage.layers; ++i) kinds.push_back(layer_kind(model, stage.first + i));
-  kinds.insert(kinds.end(), stage.mtp, LayerKind::kMtp);
+  const std::vector<LayerKind> layers = layer_kinds(model, stage);
+  kinds.insert(kinds.end(), layers.begin(), layers.end());
   if (stage.output) kinds.push_back(LayerKind::kOutput);
   return kinds;
 }

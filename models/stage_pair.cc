@@ -11,14 +11,6 @@
 namespace pipesim {
 namespace {
 
-// In the order in which they stand.
-std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& stage) {
-  std::vector<LayerKind> kinds;
-  for (int i = 0; i < stage.layers; ++i) kinds.push_back(layer_kind(model, stage.first + i));
-  kinds.insert(kinds.end(), stage.mtp, LayerKind::kMtp);
-  return kinds;
-}
-
 Seconds backward_total(const LayerCost& cost) {
   return cost.backward_input.total() + cost.backward_weight.total();
 }
@@ -89,12 +81,12 @@ Seconds StagePairs::seconds(const StageLayers& forward, const StageLayers& backw
   if (!exchanges_) return sum;
   Seconds ends = sum;
   std::vector<ForwardParts> forwards;
-  for (const LayerKind kind : kinds_of(model_, forward)) {
+  for (const LayerKind kind : layer_kinds(model_, forward)) {
     forwards.push_back(parts_[kind].forward);
     ends -= costs_[kind].forward.total();
   }
   std::vector<BackwardParts> backwards;
-  for (const LayerKind kind : kinds_of(model_, backward)) {
+  for (const LayerKind kind : layer_kinds(model_, backward)) {
     backwards.push_back(parts_[kind].backward);
     ends -= backward_total(costs_[kind]);
   }

@@ -8,8 +8,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kAddedGradient = 8;  // as models/work_builder.cc
-
 double value_of(const TracedSize& size, const LayerContext& context) {
   return size.factor * std::pow(context.micro_batch_size, size.batch) *
          std::pow(context.seq_length, size.seq);

@@ -11,10 +11,6 @@ namespace {
 
 using enum RecomputeModule;
 
-// Bytes per weight that adding to its gradient moves: 4 read and 4 written where the matmul adds in
-// fp32; as much with a kernel of its own that adds 16 bits to 16.
-constexpr double kAddedGradient = 8;
-
 // Bytes of a number that is sent in fp8: 128 have a scale in fp32, or 32 one of a byte (mxfp8).
 constexpr double kFp8Sent = 1 + 4.0 / 128;
 

@@ -5,7 +5,7 @@
 #include "schedules/vocabulary.h"
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::plain_1f1b {
 namespace {
 
 Program plan(const Problem& problem) {
@@ -61,4 +61,4 @@ const RegisteredSchedule k1F1B{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::plain_1f1b

@@ -4,7 +4,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::two_bp {
 namespace {
 
 bool after_1f1b(const Problem& problem) {
@@ -63,4 +63,4 @@ const RegisteredSchedule k2bp{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::two_bp

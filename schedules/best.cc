@@ -20,7 +20,7 @@
 #include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::best {
 namespace {
 
 class BestLinear : public LimitPlanner {
@@ -107,4 +107,4 @@ const RegisteredSchedule kVee{vee()};
 const RegisteredSchedule kLooped{looped()};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::best

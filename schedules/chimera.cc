@@ -8,7 +8,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::chimera {
 namespace {
 
 // The passes of one device, whose chunks are the directions; each counts its own microbatches.
@@ -126,4 +126,4 @@ const RegisteredSchedule kChimera{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::chimera

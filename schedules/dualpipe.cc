@@ -18,7 +18,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::dualpipe {
 namespace {
 
 // Where the microbatches of a phase are found: on which chunk of the device, and their numbers.
@@ -284,4 +284,4 @@ const RegisteredSchedule kDualPipeV{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::dualpipe

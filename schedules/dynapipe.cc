@@ -11,7 +11,7 @@
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::dynapipe {
 namespace {
 
 class Cycles {
@@ -147,4 +147,4 @@ const RegisteredSchedule kDynaPipe{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::dynapipe

@@ -32,7 +32,7 @@
 #include "sim/execution/with_recompute.h"
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::gis {
 namespace {
 
 // A row holds the F of this microbatch and chunk, and later its B and W.
@@ -342,4 +342,4 @@ const RegisteredSchedule kPoF{
         "po-f", "gis in groups of one, with the activations of all chunks offloaded")};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::gis

@@ -1,7 +1,7 @@
 // GPipe (Huang et al. 2019, arXiv 1811.06965, section 2.3): all forwards, then all backwards.
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::gpipe {
 namespace {
 
 Program plan(const Problem& problem) {
@@ -45,4 +45,4 @@ const RegisteredSchedule kGpipe{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::gpipe

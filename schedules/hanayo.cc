@@ -6,7 +6,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::hanayo {
 namespace {
 
 // The turns of one device. Chunks with even numbers go down, odd ones come back up.
@@ -112,4 +112,4 @@ const RegisteredSchedule kHanayo{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::hanayo

@@ -7,7 +7,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::interleaved_1f1b {
 namespace {
 
 // Megatron-LM's names.
@@ -190,4 +190,4 @@ const RegisteredSchedule kInterleaved{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::interleaved_1f1b

@@ -6,7 +6,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::interleaved_zb {
 namespace {
 
 // Microbatches that go through a chunk before the next chunk's turn: as many rounds of at least p
@@ -99,4 +99,4 @@ const RegisteredSchedule kInterleavedZb{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::interleaved_zb

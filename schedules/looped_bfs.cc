@@ -5,7 +5,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::looped_bfs {
 namespace {
 
 Program plan(const Problem& problem) {
@@ -64,4 +64,4 @@ const RegisteredSchedule kLoopedBfs{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::looped_bfs

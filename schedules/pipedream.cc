@@ -10,7 +10,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::pipedream {
 namespace {
 
 Program plan(const Problem& problem) { return find_schedule("1f1b")->plan(problem); }
@@ -81,4 +81,4 @@ const RegisteredSchedule kPipeDream2BW{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::pipedream

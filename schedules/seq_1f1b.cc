@@ -6,7 +6,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::seq_1f1b {
 namespace {
 
 Program plan(const Problem& problem) {
@@ -66,4 +66,4 @@ const RegisteredSchedule kSeq1F1B{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::seq_1f1b

@@ -14,7 +14,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::stp {
 namespace {
 
 // Appends the passes of one device, counting the microbatches of both chunks. W runs in the order
@@ -185,4 +185,4 @@ const RegisteredSchedule kStp{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::stp

@@ -5,7 +5,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::terapipe {
 namespace {
 
 Program plan(const Problem& problem) {
@@ -81,4 +81,4 @@ const RegisteredSchedule kTeraPipe{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::terapipe

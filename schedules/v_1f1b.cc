@@ -11,7 +11,7 @@
 #include "sim/planning/schedule.h"
 #include "sim/planning/slots.h"
 
-namespace pipesim {
+namespace pipesim::v_1f1b {
 namespace {
 
 // The passes of one microbatch follow each other, but for gaps of three slots: after every third BW
@@ -89,4 +89,4 @@ const RegisteredSchedule kV1f1b{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::v_1f1b

@@ -14,7 +14,7 @@
 #include "sim/planning/schedule.h"
 #include "sim/planning/slots.h"
 
-namespace pipesim {
+namespace pipesim::v_half {
 namespace {
 
 constexpr int kPeriod = 6;  // slots from one microbatch to the next: its passes on one device
@@ -125,4 +125,4 @@ const RegisteredSchedule kVMin{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::v_half

@@ -22,7 +22,7 @@
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::v_search {
 namespace {
 
 // Times within this factor of the lower bound count as equal to it.
@@ -206,4 +206,4 @@ Schedule v_search() {
 const RegisteredSchedule kVSearch{v_search()};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::v_search

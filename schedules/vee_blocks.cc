@@ -40,14 +40,6 @@ int kind_of(const Pass& pass) {
   return first ? kW0 : kW1;
 }
 
-// A block's schedule: which block, and how many chunks it may have in flight. Where microbatches
-// are more than devices, as many as it wants: what it comes to does not follow from the limit then.
-struct BlockOrder {
-  size_t outline = 0;
-  int chunk_limit = 0;
-  friend auto operator<=>(const BlockOrder&, const BlockOrder&) = default;
-};
-
 }  // namespace
 
 class BlockPlanner::Search {
@@ -62,6 +54,13 @@ class BlockPlanner::Search {
     double bytes = 0;    // most that a device keeps in the steady state
     int chunks = 0;      // likewise
     double period = -1;  // less than nothing: not known yet
+  };
+  // Which block, and how many chunks it may have in flight; with more microbatches than devices, as
+  // many as it wants: its schedule does not follow from the limit then.
+  struct BlockOrder {
+    size_t outline = 0;
+    int chunk_limit = 0;
+    friend auto operator<=>(const BlockOrder&, const BlockOrder&) = default;
   };
   struct Candidate {
     size_t outline = 0;

@@ -12,7 +12,7 @@
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::zb {
 namespace {
 
 Bytes limit_of_microbatches(const Problem& problem, int count) {
@@ -129,4 +129,4 @@ const RegisteredSchedule kZb{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::zb

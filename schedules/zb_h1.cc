@@ -4,7 +4,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::zb_h1 {
 namespace {
 
 Program plan(const Problem& problem) {
@@ -62,4 +62,4 @@ const RegisteredSchedule kZbH1{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::zb_h1

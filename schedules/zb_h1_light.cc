@@ -5,7 +5,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::zb_h1_light {
 namespace {
 
 Program plan(const Problem& problem) {
@@ -72,4 +72,4 @@ const RegisteredSchedule kZbH1Light{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::zb_h1_light

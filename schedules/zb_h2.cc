@@ -4,7 +4,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::zb_h2 {
 namespace {
 
 Program plan(const Problem& problem) {
@@ -69,4 +69,4 @@ const RegisteredSchedule kZbH2{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::zb_h2

@@ -13,7 +13,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Times within this factor of the lower bound count as equal to it.
@@ -22,9 +21,6 @@ constexpr double kNear = 1 + 1e-9;
 // Runs for messages in steps that take so many times what the best takes are given up: none of
 // sweep_10k was seen to be the best with the messages as they are.
 constexpr double kHope = 1.05;
-
-// Whole picoseconds: the sums of unlike passes then tie exactly where the times as written do.
-double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
 
 }  // namespace
 

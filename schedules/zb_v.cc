@@ -13,7 +13,7 @@
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::zb_v {
 namespace {
 
 Bytes limit_of_1f1b(const Problem& problem) {
@@ -103,4 +103,4 @@ const RegisteredSchedule kZbV{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::zb_v

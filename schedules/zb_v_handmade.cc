@@ -10,7 +10,7 @@
 
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::zb_v_handmade {
 namespace {
 
 // Writes one device's list; each kind of pass of each chunk comes in order of microbatches.
@@ -114,4 +114,4 @@ const RegisteredSchedule kZbVHandmade{{
 }};
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::zb_v_handmade

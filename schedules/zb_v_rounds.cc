@@ -5,14 +5,6 @@
 #include <limits>
 
 namespace pipesim {
-namespace {
-
-constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
-
-// Whole picoseconds: the sums of unlike passes then tie exactly where the times as written do.
-double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
-
-}  // namespace
 
 RoundsPlanner::RoundsPlanner(const Problem& problem)
     : last_(problem.shape.devices - 1),

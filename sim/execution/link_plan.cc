@@ -10,9 +10,8 @@ namespace pipesim {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kSlack = 1e-12;  // relative, for sums that are equal but for rounding
 
-double late(double seconds) { return seconds * (1 + kSlack); }
+double late(double seconds) { return seconds * (1 + kTimeSlack); }
 
 // The copies since the link was last idle; on top, the one whose activation lives shortest.
 struct Shortest : std::priority_queue<std::pair<double, size_t>,

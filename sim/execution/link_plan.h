@@ -13,6 +13,8 @@
 
 namespace pipesim {
 
+inline constexpr double kTimeSlack = 1e-12;  // relative, for sums that are equal but for rounding
+
 // An activation that could go to the host.
 struct Candidate {
   Copy copy;

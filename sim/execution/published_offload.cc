@@ -17,8 +17,8 @@
 namespace pipesim {
 namespace {
 
-constexpr double kSlack = 1e-9;  // of a slot, for times that are equal but for rounding
-constexpr double kShortest = 6;  // slots that an activation must live longer than
+constexpr double kSlotSlack = 1e-9;  // of a slot, for times that are equal but for rounding
+constexpr double kShortest = 6;      // slots that an activation must live longer than
 
 // A copy in its slot; even slots of a device carry copies out, odd ones copies in.
 struct Slot {
@@ -106,11 +106,11 @@ class PublishedOffload {
 
   // The number of slots, a multiple of two, after which a device's next one starts no earlier.
   [[nodiscard]] long slots_until(double from, double seconds) const {
-    return 2 * std::lround(std::ceil((seconds - from) / (2 * slot_) - kSlack));
+    return 2 * std::lround(std::ceil((seconds - from) / (2 * slot_) - kSlotSlack));
   }
   // Likewise, no later.
   [[nodiscard]] long slots_before(double from, double seconds) const {
-    return 2 * std::lround(std::floor((seconds - from) / (2 * slot_) + kSlack));
+    return 2 * std::lround(std::floor((seconds - from) / (2 * slot_) + kSlotSlack));
   }
 
   void plan_pair(int even) {
@@ -130,7 +130,7 @@ class PublishedOffload {
       if (pass.kind != PassKind::kB && pass.kind != PassKind::kBW) continue;
       const std::uint32_t f = made(pass.chunk, pass.microbatch);
       const double lives = start(device, i) - seconds(device, i) - end(device, f);
-      if (lives > (kShortest + kSlack) * slot_) leave.push_back({f, i});
+      if (lives > (kShortest + kSlotSlack) * slot_) leave.push_back({f, i});
     }
     const long last = fill_out(device, first, leave);
     fill_back(device, first, leave, last);
@@ -223,7 +223,7 @@ class PublishedOffload {
       }
     }
   }
-  [[nodiscard]] bool before(double a, double b) const { return a < b - kSlack * slot_; }
+  [[nodiscard]] bool before(double a, double b) const { return a < b - kSlotSlack * slot_; }
 
   void fill_links() {
     std::vector<std::tuple<double, int, const Slot*>> all;

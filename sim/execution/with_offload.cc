@@ -14,8 +14,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kSlack = 1e-12;  // relative, for sums that are equal but for rounding
-
 // Planning stays near-linear: the rules that are tried of large programs are fewer.
 constexpr size_t kMostPlanned = 1 << 15;  // rules times activations
 constexpr size_t kFewestRules = 9;
@@ -242,7 +240,7 @@ class Offload {
     for (const auto& [copy, starts] : link.back()) {
       // The last pass that has ended by then, before the one that needs it.
       const auto& ends = times_.end[copy.device];
-      const auto ended = std::ranges::upper_bound(ends, starts * (1 + kSlack)) - ends.begin();
+      const auto ended = std::ranges::upper_bound(ends, starts * (1 + kTimeSlack)) - ends.begin();
       const auto after = std::min<std::ptrdiff_t>(ended, use_of(copy).backward.position);
       to.in.push_back(copy);
       to.in.back().after = after == 0 ? Copy::kAnyTime : static_cast<std::uint32_t>(after - 1);
@@ -255,7 +253,7 @@ class Offload {
     const std::uint32_t device = copy.device;
     const auto& starts = times_.start[device];
     const auto passes = program_.passes(static_cast<int>(device));
-    auto at = static_cast<size_t>(std::ranges::lower_bound(starts, ended * (1 - kSlack)) -
+    auto at = static_cast<size_t>(std::ranges::lower_bound(starts, ended * (1 - kTimeSlack)) -
                                   starts.begin());
     at = std::max<size_t>(at, use_of(copy).forward.position + 1);
     while (at < passes.size() && passes[at].kind != PassKind::kF &&

@@ -7,7 +7,7 @@
 namespace pipesim {
 namespace {
 
-const Seconds kNever(std::numeric_limits<double>::infinity());
+const Seconds kNoSlices(std::numeric_limits<double>::infinity());
 
 class SlicePlanner {
  public:
@@ -29,11 +29,11 @@ class SlicePlanner {
     return all;
   }
 
-  // The least work of a whole sequence whose slices keep to the bound; kNever where none do.
+  // The least work of a whole sequence whose slices keep to the bound; kNoSlices where none do.
   Seconds plan(Seconds bound) {
     work_[0] = Seconds(0);
     for (int end = 1; end <= units_; ++end) {
-      work_[end] = kNever;
+      work_[end] = kNoSlices;
       for (int length = 1; length <= end; ++length) {
         const SliceTime& slice = time(end, length);
         if (slice.passing > bound || work_[end - length] + slice.work >= work_[end]) continue;
@@ -79,7 +79,7 @@ std::vector<std::vector<long>> best_slices(int units, int microbatches, size_t m
                                            const std::function<SliceTime(int, int)>& time) {
   SlicePlanner planner(units, time);
   std::vector<std::pair<Seconds, std::vector<long>>> plans;
-  Seconds least_work = kNever;
+  Seconds least_work = kNoSlices;
   for (const Seconds bound : planner.bounds()) {
     const Seconds work = planner.plan(bound);
     // A higher bound that spares no work is no plan of its own.

@@ -10,17 +10,20 @@
 namespace pipesim {
 namespace {
 
-using enum GreedyStep;
-
 constexpr int kBuckets = 256;  // a power of two
 
-// Whole picoseconds: sums of unlike passes then tie exactly where the times as written do.
-double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
-
-constexpr bool is_forward(GreedyStep step) { return step == kF0 || step == kF1; }
-constexpr int chunk_of(GreedyStep step) { return step == kF0 || step == kB0 ? 0 : 1; }
-constexpr GreedyStep forward_of(int chunk) { return chunk == 0 ? kF0 : kF1; }
-constexpr GreedyStep backward_of(int chunk) { return chunk == 0 ? kB0 : kB1; }
+constexpr bool is_forward(GreedyStep step) {
+  return step == GreedyStep::kF0 || step == GreedyStep::kF1;
+}
+constexpr int chunk_of(GreedyStep step) {
+  return step == GreedyStep::kF0 || step == GreedyStep::kB0 ? 0 : 1;
+}
+constexpr GreedyStep forward_of(int chunk) {
+  return chunk == 0 ? GreedyStep::kF0 : GreedyStep::kF1;
+}
+constexpr GreedyStep backward_of(int chunk) {
+  return chunk == 0 ? GreedyStep::kB0 : GreedyStep::kB1;
+}
 
 }  // namespace
 

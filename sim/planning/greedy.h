@@ -67,6 +67,7 @@ class GreedyPlanner {
 
  private:
   using Step = GreedyStep;
+  using enum GreedyStep;
   template <class T>
   using BySteps = EnumArray<Step, T>;
 

@@ -18,7 +18,7 @@
 namespace pipesim {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNotReady = std::numeric_limits<double>::infinity();
 
 bool is_listed(PassKind kind) {
   return kind == PassKind::kF || kind == PassKind::kB || kind == PassKind::kW ||
@@ -35,14 +35,15 @@ class ListScheduler {
         rule_(rule),
         splits_(problem.shape.splits),
         units_(problem.shape.units()),
-        limit_(problem.activation_limit ? problem.activation_limit->value() * kRounding : kNever),
+        limit_(problem.activation_limit ? problem.activation_limit->value() * kRounding
+                                        : kNotReady),
         clock_(place_.devices(), 0),
         held_(place_.devices(), 0),
         whole_(place_.devices(), 0),
         wanted_(place_.devices()),
         stages_(place_.virtual_stages()),
-        input_(stages_.size(), units_, kNever),
-        gradient_(stages_.size(), units_, kNever),
+        input_(stages_.size(), units_, kNotReady),
+        gradient_(stages_.size(), units_, kNotReady),
         lists_(place_.devices()) {
     if (is_sharded(problem.vocabulary)) {
       throw LogicError("list_schedule places no passes of a sharded vocabulary");
@@ -109,9 +110,9 @@ class ListScheduler {
 
   [[nodiscard]] double arrival(PassKind kind, int vs) const {
     const Stage& stage = stages_[vs];
-    if (kind == PassKind::kW) return stage.w < stage.b ? 0 : kNever;
-    if (kind == PassKind::kBW && stage.w < stage.b) return kNever;
-    if ((kind == PassKind::kF ? stage.f : stage.b) == stage.units) return kNever;
+    if (kind == PassKind::kW) return stage.w < stage.b ? 0 : kNotReady;
+    if (kind == PassKind::kBW && stage.w < stage.b) return kNotReady;
+    if ((kind == PassKind::kF ? stage.f : stage.b) == stage.units) return kNotReady;
     return kind == PassKind::kF ? input_(vs, unit(kind, stage, stage.f))
                                 : gradient_(vs, unit(kind, stage, stage.b));
   }
@@ -125,7 +126,7 @@ class ListScheduler {
 
   // True if the next F of the stage has memory.
   [[nodiscard]] bool fits(int vs) const {
-    if (limit_ == kNever) return true;
+    if (limit_ == kNotReady) return true;
     const int device = place_.device(vs);
     const double more = problem_.stage(vs).activation.value();
     if (place_.chunks(device) == 1) return held_[device] + more <= limit_;

@@ -13,6 +13,12 @@
 
 namespace pipesim {
 
+// Whole picoseconds: sums of unlike passes then tie exactly where the times as written do.
+inline double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
+
+// When an input that nobody sends is there.
+inline constexpr double kNoWait = std::numeric_limits<double>::lowest();
+
 struct PlanTime {
   double time = std::numeric_limits<double>::infinity();
   double span = 0;  // of a makespan; else 0

@@ -22,7 +22,7 @@
 namespace pipesim::round_trip_test {
 namespace {
 
-const int kScenarios = testing::rounds(500);
+const int kScenarios = testing::rounds(250);
 
 // A key and the values of which a random scenario takes one; empty: the key is left out.
 struct Axis {

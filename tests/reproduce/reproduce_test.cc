@@ -85,10 +85,7 @@ TEST(Figures, EveryPanelIsAsFarFromItsPublishedPointsAsRecorded) {
   EXPECT_GT(compared, testing::kSanitized ? 20 : 800);
 }
 
-TEST(Figures, APanelFurtherOffThanRecordedIsNamed) {
-  if (testing::kSanitized) GTEST_SKIP() << "Validation runs the same";
-  const Figure& each = figure("controllable-memory/figure7");
-  const Points points = sources().points(each);
+void expect_names_a_panel_beyond_its_record(const Figure& each, const Points& points) {
   auto expected = *read_expected(kPapers);
   expected["controllable_memory"]["Figure 7 MFU"].worst = 0.03;
   const auto sentences = beyond_recorded(each, points, expected);
@@ -103,7 +100,9 @@ TEST(Figures, APanelFurtherOffThanRecordedIsNamed) {
 // n=128 mbs=1; of all 24 only ZB-2P of 38.5B does not fit.
 TEST(Figures, Figure7HasThreePanelsAndOneRunThatDoesNotFit) {
   if (testing::kSanitized) GTEST_SKIP() << "Validation runs the same";
-  const Points points = sources().points(figure("controllable-memory/figure7"));
+  const Figure& each = figure("controllable-memory/figure7");
+  const Points points = sources().points(each);
+  expect_names_a_panel_beyond_its_record(each, points);
   std::set<std::string> panels;
   std::vector<std::string> unfit;
   for (const Point& point : points.points) {
@@ -119,8 +118,7 @@ TEST(Figures, Figure7HasThreePanelsAndOneRunThatDoesNotFit) {
   EXPECT_NE(csv.find(",mfu,published_mfu,"), std::string::npos);
   EXPECT_EQ(std::ranges::count(csv, '\n'), 25);
   // The anchor is drawn and not counted: 23 runs have an MFU, three of them are anchors.
-  EXPECT_NE(sentence(figure("controllable-memory/figure7"), points).find("over 20 points"),
-            std::string::npos);
+  EXPECT_NE(sentence(each, points).find("over 20 points"), std::string::npos);
 }
 
 // 6bshV over bsh(72h + 12s) and hV over 12 hh, with what h alone adds.
