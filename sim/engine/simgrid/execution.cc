@@ -7,6 +7,7 @@
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/resource/Model.hpp>
 #include <simgrid/plugins/energy.h>
+#include <simgrid/version.h>
 #include <stdexcept>
 
 namespace pipesim::simgrid_module {
@@ -54,14 +55,20 @@ Execution::Execution(Platform& platform, std::uint64_t run)
 
 void Execution::operator()() {
   std::ranges::fill(times_, JobTimes{0.0, kNotFinished});
-  s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
+  const auto on_completion = [this](const s4u::Activity& activity) {
     const auto* const known = activity.get_data<Activity>();
     if (known != nullptr) return completed(known->slot);
     const auto cancelled = std::ranges::find(cancelled_, &activity, &s4u::ExecPtr::get);
     if (cancelled == cancelled_.end()) return;
     last_completed_ = *cancelled;
     cancelled_.erase(cancelled);
-  });
+  };
+#if SIMGRID_VERSION < 33400
+  s4u::Activity::on_completion_cb(on_completion);
+#else  // each kind of activity has a signal of its own
+  s4u::Comm::on_completion_cb(on_completion);
+  s4u::Exec::on_completion_cb(on_completion);
+#endif
   for (const JobSpeedChange& change : job_.speed_changes) {
     const size_t host = change.host;
     const bool stops = change.factor == 0;
