@@ -17,6 +17,7 @@
 #include "sim/sweep/point.h"
 #include "sim/sweep/results.h"
 #include "sim/sweep/run_sweep.h"
+#include "sim/sweep/surroundings.h"
 
 namespace pipesim {
 namespace {
@@ -172,6 +173,13 @@ class RunningSweep {
   std::jthread thread_;  // ends before what it works on
 };
 
+// Names this build, the files that a scenario's text names, and the catalogue: its numbers depend
+// on them too.
+std::string surroundings(const std::string& name, const std::string& text, const Changes& changes) {
+  return build_of_program(PIPESIM_VERSION) +
+         surroundings_of(YamlSource(name, text, overrides_of(changes)), true);
+}
+
 }  // namespace
 
 void bind_sweep(py::module_& module) {
@@ -187,6 +195,7 @@ void bind_sweep(py::module_& module) {
       .def("stop", &RunningSweep::stop)
       .def("rows", &RunningSweep::rows)
       .def("json", &RunningSweep::json);
+  module.def("surroundings", surroundings, py::arg("name"), py::arg("text"), py::arg("changes"));
   module.def("usual_points", [] { return Sweep::kUsualPoints; });
   module.def(
       "sweep_of_text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union, overload
@@ -73,8 +74,10 @@ class Scenario:
         self._made = dict(made or {})
         self._parsed = parsed or _pipesim.ScenarioText(name, text)  # shared by all that replace makes of it
         self._read = self._parsed.read(self._changes)
+        self._orders: list[str] = []
         for index, each in self._made.items():
-            self._read = _schedules.insert(self._read, index, each)
+            self._read, order = _schedules.insert(self._read, index, each)
+            self._orders.append(order)
 
     @property
     def file(self) -> str:
@@ -244,6 +247,10 @@ class Scenario:
         from ._commands import report
 
         return report(self)
+
+    def _key(self, surroundings: str) -> str:
+        """Equal for scenarios of equal numbers: by text, surroundings and the orders that functions made."""
+        return hashlib.sha256(repr((surroundings, self._text, self._changes, self._orders)).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self._state() == other._state()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import itertools
 import linecache
@@ -157,21 +158,27 @@ def pickled(made: Schedule, devices: int, microbatches: int) -> Schedule:
         return Schedule(result, made.name, made.chunks, made.description, made.parameters)
 
 
-def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> _pipesim.Scenario:
-    """The scenario with the schedule in the place of its placeholder."""
+def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> tuple[_pipesim.Scenario, str]:
+    """The scenario with the schedule in the place of its placeholder; a digest of the order that it made."""
     result: Iterable[Any] = made(scenario.devices, scenario.microbatches)
     place = _pipesim.MadeSchedule(made.name, *_where(made))
     if isinstance(result, Mapping):
-        return _pipesim.with_description(scenario, index, place, _yaml.block({**made.description, **result}))
+        text = _yaml.block({**made.description, **result})
+        return _pipesim.with_description(scenario, index, place, text), _digest(index, made, text)
     lists = _lists(made, result, scenario.microbatches)
     if made.description or any(isinstance(each, Mapping) for each in lists):
         text = _yaml.block(made.description) + "block:\n" + "".join(f"  - {_yaml.flow(each)}\n" for each in lists)
-        return _pipesim.with_description(scenario, index, place, text)
+        return _pipesim.with_description(scenario, index, place, text), _digest(index, made, text)
     cells = [[_pass(made, each) for each in of_device] for of_device in lists]
+    text = "\n".join(", ".join(row) or "," for row in cells)
     try:
-        return _pipesim.with_passes(scenario, index, place, made.chunks, "\n".join(", ".join(row) or "," for row in cells))
+        return _pipesim.with_passes(scenario, index, place, made.chunks, text), _digest(index, made, text)
     except InputError as error:
         raise _as_written(error, made, lists, cells) from None
+
+
+def _digest(index: int, made: Schedule, text: str) -> str:
+    return hashlib.sha256(f"{index} {made.name} {made.chunks}\n{text}".encode()).hexdigest()
 
 
 def _as_written(error: InputError, made: Schedule, lists: Sequence[Any], cells: Sequence[Sequence[str]]) -> InputError:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import fcntl
 import itertools
 import json
 import math
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
@@ -20,6 +23,7 @@ from ._scenario import Scenario, Source, _over, changes_of, read, text_and_chang
 
 _CHOICE = ("schedule", "options", "recompute", "offload", "memory_limit")
 _METRICS = [name for name in _tables.METRICS if name in vars(RunMetrics)]
+_EMPTY: dict[str, Any] = dict.fromkeys((*_CHOICE, *_METRICS, "reason"))
 
 
 def _value(text: str) -> Any:
@@ -141,10 +145,50 @@ class Sweep(Iterator[Point]):
         return f"<pipesim.Sweep of {self.points} points over {', '.join(self.keys)}>"
 
 
+class _Kept:
+    """Results of a folder: in points.jsonl a line for each scenario, by its key. One process writes it."""
+
+    def __init__(self, folder: str) -> None:
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "points.jsonl")
+        self._writing = threading.Lock()
+        self._file = open(path, "a+", encoding="utf-8")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise InputError(f"{path}: another sweep writes it", path) from None
+        self._file.seek(0)
+        self._lines: dict[str, list[dict[str, Any]]] = {}
+        whole = True
+        for line in self._file:
+            whole = line.endswith("\n")
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # a line that was cut off
+                kept = json.loads(line)
+                self._lines[kept["key"]] = kept["lines"]
+        if not whole:
+            self._file.write("\n")
+
+    def get(self, key: str) -> Optional[list[dict[str, Any]]]:
+        """The lines of a scenario, where it has been simulated."""
+        return self._lines.get(key)
+
+    def put(self, key: str, lines: list[dict[str, Any]]) -> None:
+        """Keeps the lines of a scenario, whatever happens to this process."""
+        with self._writing:
+            self._file.write(json.dumps({"key": key, "lines": lines}) + "\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Lets others write; nothing more is kept."""
+        with self._writing:
+            self._file.close()
+
+
 class OwnSweep(Sweep):
     """A sweep of schedules that Python makes: every point calls their functions, on threads of this process."""
 
-    def __init__(self, scenario: Scenario, grid: Mapping[str, Sequence[Any]], threads: int,
+    def __init__(self, scenario: Scenario, grid: Mapping[str, Sequence[Any]], folder: Optional[str], threads: int,
                  progress: Optional[Callable[[dict[str, Any]], Any]]) -> None:
         self._own = None
         self._running = None
@@ -159,32 +203,54 @@ class OwnSweep(Sweep):
                                   f"{', '.join(self.keys)}")
         settings = list(itertools.product(*grid.values()))
         self._scenario = scenario
+        self._kept = None if folder is None else _Kept(folder)
+        asked = [*scenario.changes, ("sweep", _yaml.flow(grid, "sweep"))]  # whose values may name files
+        self._surroundings = _pipesim.surroundings(scenario.file, scenario.text, asked) if self._kept else ""
+        self._before = 0
         self._done: list[Point] = []
         self._pool = concurrent.futures.ThreadPoolExecutor(threads)
         self._ahead = [self._pool.submit(self._points_of, number, values) for number, values in enumerate(settings)]
-        self._ready: list[Point] = []
+        self._ready: list[tuple[Point, bool]] = []
 
-    def _points_of(self, number: int, values: Sequence[Any]) -> list[Point]:
-        """Points of a setting: schedules that can be met, then the others."""
+    def _simulated(self, scenario: Scenario) -> list[dict[str, Any]]:
+        """Schedules that can be met, then the others."""
+        comparison = scenario.simulate(numbers_only=True)
+        lines: list[dict[str, Any]] = [comparison._line(index) for index in range(len(comparison))]
+        lines += [{"schedule": label, "reason": reason} for label, reason in comparison.refused]
+        return [{name: line.get(name) for name in _EMPTY} for line in lines]
+
+    def _lines_of(self, scenario: Scenario) -> tuple[list[dict[str, Any]], bool]:
+        """The lines of a setting; True where the folder has them."""
+        if self._kept is None:
+            return self._simulated(scenario), False
+        key = scenario._key(self._surroundings)
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept, True
+        lines = self._simulated(scenario)
+        self._kept.put(key, lines)
+        return lines, False
+
+    def _points_of(self, number: int, values: Sequence[Any]) -> list[tuple[Point, bool]]:
+        """Points of a setting; True where the folder had them before."""
         setting = dict(zip(self.keys, values))
         shown = {key: value if isinstance(value, (int, float)) else str(value) for key, value in setting.items()}
-        lines: list[dict[str, Any]]
+        before = False
         try:
-            comparison = self._scenario.set(setting).simulate(numbers_only=True)
-            lines = [{**comparison._line(index), "reason": None} for index in range(len(comparison))]
-            lines += [{"schedule": label, "reason": reason} for label, reason in comparison.refused]
+            lines, before = self._lines_of(self._scenario.set(setting))
         except StopIteration as error:  # it would end the sweep without a word
             raise RuntimeError("the schedule's function raised StopIteration") from error
         except Error as error:
-            lines = [{"schedule": name, "reason": str(error)} for name in self._schedules]
+            lines = [{**_EMPTY, "schedule": name, "reason": str(error)} for name in self._schedules]
         first = number * len(self._schedules)
-        return [Point({"point": first + index, **shown, **{name: line.get(name) for name in (*_CHOICE, *_METRICS)},
-                       "reason": line["reason"]}) for index, line in enumerate(lines)]
+        return [(Point({"point": first + index, **shown, **line}), before) for index, line in enumerate(lines)]
 
     def close(self) -> None:
         """Ends the sweep after the points at work."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+            if self._kept is not None:
+                self._kept.close()
 
     def __next__(self) -> Point:
         while not self._ready:
@@ -192,7 +258,9 @@ class OwnSweep(Sweep):
                 self.close()
                 raise StopIteration
             self._ready = self._ahead.pop(0).result()
-        self._done.append(self._ready.pop(0))
+        point, before = self._ready.pop(0)
+        self._before += before
+        self._done.append(point)
         if self._progress is not None:
             self._progress(self.progress)
         return self._done[-1]
@@ -201,7 +269,7 @@ class OwnSweep(Sweep):
     def progress(self) -> dict[str, Any]:
         """The keys of any sweep's progress."""
         done = len(self._done)
-        return {"points": self.points, "before": 0, "evaluated": done, "share": done / self.points}
+        return {"points": self.points, "before": self._before, "evaluated": done - self._before, "share": done / self.points}
 
     @property
     def json(self) -> str:
@@ -242,23 +310,26 @@ def sweep(source: Source, changes: Mapping[str, Any] | None = None, /, *,
 
     Returns an iterator. Ctrl-C while it waits stops the sweep and raises KeyboardInterrupt; what is done is
     stored in the folder. Processes are forked by the call.
+
+    Schedules made in Python are called on threads, for every point. In a folder they are called again, but an order
+    that they made before is not simulated again.
     """
     given = changes_of(changes, keywords)
     count = (os.cpu_count() or 1) if processes is None else _arguments.whole("processes", processes)
     if grid is None and isinstance(source, Mapping) and "grid" in (source.get("sweep") or {}):
         grid = source["sweep"]["grid"]
         source = {key: value for key, value in source.items() if key != "sweep"}
+    place = None if folder is None else os.fspath(folder)
     name, text, made = text_and_changes(source, dict(given))
     if made:
-        if grid is None or folder is not None:
-            raise InputError("a schedule made in Python is swept over a grid, without a folder: the function is called "
-                             "for every point", "<sweep>")
-        return OwnSweep(read(source, given), _lists_of(grid), count, progress)
+        if grid is None:
+            raise InputError("a schedule made in Python is swept over a grid: the function is called for every point",
+                             "<sweep>")
+        return OwnSweep(read(source, given), _lists_of(grid), place, count, progress)
     if grid is not None:
         text = f"{text.rstrip()}\nsweep: {_yaml.flow({'grid': grid}, 'sweep')}\n"
     before = getattr(source, "changes", [])
     described = _pipesim.sweep_of_text(name, text, _over(before, texts_of(given)))
-    place = None if folder is None else os.fspath(folder)
     if place is not None:
         os.makedirs(place, exist_ok=True)
     return Sweep(described, place, count, progress)

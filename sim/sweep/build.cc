@@ -1,9 +1,11 @@
 #include "sim/sweep/build.h"
 
+#include <algorithm>
 #include <cstring>
 #include <elf.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <span>
 
 #include "sim/core/input_text.h"
 #include "sim/engine/simgrid_process.h"
@@ -34,15 +36,27 @@ std::string build_id_in(const char* at, const char* end) {
   return found;
 }
 
-// The program itself comes first.
+// An address in memory, which the loader gives as a number.
+const char* at(const dl_phdr_info& object, const ElfW(Phdr) & segment) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  return reinterpret_cast<const char*>(object.dlpi_addr + segment.p_vaddr);
+}
+
+// The program, libpipesim.so or the module of Python: whichever holds this code.
+bool holds_this(const dl_phdr_info& object) {
+  const std::span segments(object.dlpi_phdr, object.dlpi_phnum);
+  return std::ranges::any_of(segments, [&object](const auto& segment) {
+    const char* begin = at(object, segment);
+    const auto* here = reinterpret_cast<const char*>(&padded);
+    return segment.p_type == PT_LOAD && here >= begin && here < begin + segment.p_memsz;
+  });
+}
+
 extern "C" int find_build_id(dl_phdr_info* object, size_t /*size*/, void* found) {
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const auto& segment = object->dlpi_phdr[i];
+  if (!holds_this(*object)) return 0;
+  for (const auto& segment : std::span(object->dlpi_phdr, object->dlpi_phnum)) {
     if (segment.p_type != PT_NOTE) continue;
-    // An address, as a number.
-    const auto*
-        begin =  // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the loader gives it
-        reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr);
+    const char* begin = at(*object, segment);
     *static_cast<std::string*>(found) += build_id_in(begin, begin + segment.p_memsz);
   }
   return 1;

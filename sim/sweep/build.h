@@ -5,8 +5,8 @@
 
 namespace pipesim {
 
-// The version and the identities that the linker has given this program and that its module for
-// SimGrid has by its contents.
+// The version, the identity that the linker has given this program (or libpipesim.so, or Python's
+// module), and that of its module for SimGrid.
 std::string build_of_program(const std::string& version);
 
 }  // namespace pipesim

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/core/data_folder.h"
 #include "sim/core/input_text.h"
 #include "sim/core/text.h"
-#include "sim/read/hardware.h"
 #include "sim/read/scenario.h"
 #include "sim/read/sweep_text.h"
+#include "sim/sweep/surroundings.h"
 
 namespace pipesim {
 namespace {
@@ -29,17 +27,6 @@ constexpr std::array<std::string_view, 6> kSizes{"parallel.pipeline_model_parall
                                                  "batch.global_batch_size",
                                                  "pipelines",
                                                  "perturb.runs"};
-
-// Every text of a value, for the files that it may name.
-void collect_texts(const YamlValue& value, std::vector<std::string>& texts) {
-  if (value.is_scalar()) texts.push_back(value.node().Scalar());
-  if (value.is_list()) {
-    for (const YamlValue& each : value.list()) collect_texts(each, texts);
-  }
-  if (value.is_map()) {
-    for (const auto& [key, each] : value.entries()) collect_texts(each, texts);
-  }
-}
 
 // All that the file says but for the leave to have many points: given more of it, a sweep goes on.
 std::string without_limit(const YamlSource& whole) {
@@ -99,7 +86,7 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
   }
   if (!overrides_.empty()) text_ = text_of(whole);
   settle_overrides();
-  find_surroundings(whole.root());
+  surroundings_ = surroundings_of(whole, std::ranges::any_of(keys_, is_of_catalogue));
   // The order of keys numbers the points, and one_line() does not keep it.
   identity_ = fingerprint(
       fmt::format("{}\n{}{}", without_limit(whole), fmt::join(keys_, "\n"), surroundings_));
@@ -135,42 +122,6 @@ void Sweep::settle_overrides() {
       }
     }
   }
-}
-
-void Sweep::find_surroundings(const YamlValue& root) {
-  std::vector<std::string> texts;
-  collect_texts(root, texts);
-  std::ranges::sort(texts);
-  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
-  const auto add = [this](const std::string& path) {
-    try {
-      surroundings_ += fmt::format("\n{}", hex(fingerprint(read_input(path, {path, 0, 0, ""}))));
-    } catch (const InputError&) {  // named by chance, or the reader will say so
-    }
-  };
-  namespace fs = std::filesystem;
-  for (const std::string& text : texts) {
-    std::error_code ignored;
-    const fs::path beside = fs::path(name_).parent_path() / text;
-    if (text.empty() || text == ".") continue;
-    if (fs::is_regular_file(beside, ignored)) {
-      add(beside.string());
-    } else if (fs::is_regular_file(text, ignored)) {
-      add(text);
-    }
-  }
-  const auto of_catalogue = [](const std::string& path) {
-    return path == "model" || path == "cluster" || path.starts_with("model.") ||
-           path.starts_with("cluster.");
-  };
-  bool catalogue = std::ranges::any_of(keys_, of_catalogue);
-  for (const auto& [key, value] : root.entries()) catalogue = catalogue || of_catalogue(key);
-  if (!catalogue) return;
-  for (const char* file :
-       {"models.yaml", "software.yaml", "residuals.csv", "anchored_residuals.csv"}) {
-    add(data_folder("catalog") + "/" + file);
-  }
-  for (const std::string& file : hardware_files()) add(file);
 }
 
 // Checks the values that no point uses: each may still be a mistake by itself.

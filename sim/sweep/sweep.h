@@ -68,7 +68,6 @@ class Sweep {
   [[nodiscard]] std::vector<size_t> indices(std::uint32_t setting) const;
   void check_points(const YamlValue& section) const;
   void settle_overrides();
-  void find_surroundings(const YamlValue& root);
   void check_base() const;
   void check_settings() const;
 

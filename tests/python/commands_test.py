@@ -1,7 +1,9 @@
 """search, sweep, plan and validate: what the commands say, as they go on, and Ctrl-C."""
 import json
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -95,6 +97,15 @@ class Sweeps(unittest.TestCase):
             self.assertEqual(again.progress["before"], 6)
             self.assertEqual(sorted(map(str, again)), sorted(map(str, first)))
 
+    def test_know_the_build_that_filled_their_folder(self):
+        notes = subprocess.run(["readelf", "-n", pipesim._pipesim.__file__], capture_output=True, text=True, check=True).stdout
+        build = re.search(r"Build ID: (\w{16})", notes).group(1)
+        with tempfile.TemporaryDirectory() as folder:
+            list(pipesim.sweep(small(sweep=GRID), folder=folder, processes=1))
+            store = sqlite3.connect(os.path.join(folder, "results.sqlite"))
+            self.assertIn(f"(build {build}", "".join(store.iterdump()))
+            store.close()
+
     def test_name_why_a_point_is_refused(self):
         grid = {"grid": {"parallel.pipeline_model_parallel_size": [4, 5]}}
         cost = {**small()["cost"], "forward": ["1 ms"] * 4}
@@ -104,7 +115,7 @@ class Sweeps(unittest.TestCase):
         self.assertIsNone(points[1]["iteration_seconds"])
 
     def test_refuse_what_has_nothing_to_sweep(self):
-        with self.assertRaisesRegex(pipesim.InputError, "swept over a grid, without a folder"):
+        with self.assertRaisesRegex(pipesim.InputError, "swept over a grid"):
             pipesim.sweep(small(schedule=one_f_one_b), folder="out")
         with self.assertRaisesRegex(pipesim.InputError, "'sweep' is missing"):
             pipesim.sweep(pipesim.read(QUICKSTART))

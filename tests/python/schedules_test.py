@@ -1,4 +1,5 @@
 """Schedules made in Python: what they come to, and that mistakes are refused as those of files are."""
+import os
 import pathlib
 import tempfile
 import unittest
@@ -89,6 +90,38 @@ class Everywhere(unittest.TestCase):
         self.assertIsNone(points[0].reason)
         self.assertIsNone(points[1].iteration_seconds)
         self.assertIn("no microbatch here", points[1].reason)
+
+    def test_goes_on_from_the_folder_of_its_sweep(self):
+        asked = small(schedule=[late, "1f1b"])
+        with tempfile.TemporaryDirectory() as folder:
+            first = pipesim.sweep(asked, grid={"schedule.ahead": [0, 1]}, folder=folder)
+            rows = [str(row) for row in first.rows()]
+            self.assertEqual(first.progress, {"points": 4, "before": 0, "evaluated": 4, "share": 1})
+            with open(os.path.join(folder, "points.jsonl"), "a", encoding="utf-8") as kept:
+                kept.write('{"key": "cut o')
+            again = pipesim.sweep(asked, grid={"schedule.ahead": [0, 1, 2]}, folder=folder)
+            self.assertEqual([str(row) for row in again.rows()][:4], rows)
+            self.assertEqual((again.progress["before"], again.progress["evaluated"]), (4, 2))
+
+    def test_is_simulated_anew_where_it_makes_another_order(self):
+        def changed(p, m, ahead=0):
+            return late(p, m, ahead + 1)
+
+        changed.__name__ = "late"
+        with tempfile.TemporaryDirectory() as folder:
+            for function, before in ((late, 0), (changed, 1), (changed, 2)):
+                sweep = pipesim.sweep(small(schedule=function), grid={"schedule.ahead": [0, 1]}, folder=folder)
+                own = [row.iteration_seconds for row in sweep.rows()]
+                self.assertEqual(sweep.progress["before"], before)
+                self.assertEqual(own, [row.iteration_seconds for row in
+                                       pipesim.sweep(small(schedule=function), grid={"schedule.ahead": [0, 1]}).rows()])
+
+    def test_shares_its_folder_with_no_other_sweep(self):
+        with tempfile.TemporaryDirectory() as folder:
+            running = pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0, 1]}, folder=folder)
+            with self.assertRaisesRegex(pipesim.InputError, "another sweep writes it"):
+                pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0, 1]}, folder=folder)
+            running.close()
 
     def test_is_a_candidate_of_a_search(self):
         best = pipesim.simulate(small(schedule="zb-h1"))[0]
