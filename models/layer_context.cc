@@ -72,7 +72,7 @@ std::string fault_of_exchange(const Transformer& model, const LayerContext& cont
   const char* by = "tensor x context ranks that divide heads (cp_comm_type)";
   const std::array<Division, 2> divisions{{
       {"num_attention_heads", model.num_attention_heads, by, ranks},
-      {"num_query_groups", key_heads(model), by, ranks},
+      {"num_query_groups", context.repeats_keys ? ranks : key_heads(model), by, ranks},
   }};
   for (const Division& division : divisions) {
     if (auto fault = fault_of(division); !fault.empty()) return fault;
@@ -239,6 +239,12 @@ int head_ranks(const LayerContext& context) {
   if (context.context == 1) return 1;
   if (context.exchange == ContextExchange::kHeads) return context.context;
   return context.exchange == ContextExchange::kHeadsAndRing ? context.hierarchy.front() : 1;
+}
+
+Heads attending_heads(const Transformer& model, Mixer mixer, const LayerContext& context) {
+  Heads heads = heads_of(model, mixer == Mixer::kSharedKeys ? Mixer::kAttention : mixer);
+  if (context.repeats_keys && head_ranks(context) > 1) heads.groups = heads.queries;
+  return heads;
 }
 
 int ring_ranks(const LayerContext& context) {

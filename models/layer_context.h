@@ -49,6 +49,9 @@ struct LayerContext {
   // For kHeadsAndRing (hierarchical_context_parallel_sizes): ranks that divide heads, and ranks of
   // the ring; together the context ranks.
   std::array<int, 2> hierarchy{1, 1};
+  // Before ranks divide heads, keys and values are repeated for every query head (MindSpeed's
+  // kv_head_repeat_before_uly_alltoall), so that these ranks may outnumber key heads.
+  bool repeats_keys = false;
   int expert = 1;         // ranks that divide the experts
   int expert_tensor = 1;  // ranks that divide each expert
   RecomputeGranularity recompute = {};
@@ -137,6 +140,9 @@ int head_ranks(const LayerContext& context);
 inline int sequence_ranks(const LayerContext& context) {
   return context.context / head_ranks(context);
 }
+// The heads of attention itself, whose keys and values may be repeated (repeats_keys) or another
+// layer's.
+Heads attending_heads(const Transformer& model, Mixer mixer, const LayerContext& context);
 // Ranks that pass keys and values on from one to the next; 1: none do.
 int ring_ranks(const LayerContext& context);
 // Scores that a head makes of a microbatch on a GPU: pairs of a query and a key.

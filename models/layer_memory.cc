@@ -102,9 +102,11 @@ void Tensors::plain_projections() {
     keep("inputs of the query and key norms", (queries + keys) * element_, Kept::kForB);
   }
   const Module core{{}, OffloadModule::kCoreAttention};
+  const double repeated =
+      heads.groups > 0 ? attending_heads(model_, mixer_, context_).groups / heads.groups : 1;
   keep("queries", queries * element_, Kept::kForB, core);
-  keep("keys", keys * element_, Kept::kForB, core);
-  keep("values", values * element_, Kept::kForB, core);
+  keep("keys", repeated * keys * element_, Kept::kForB, core);
+  keep("values", repeated * values * element_, Kept::kForB, core);
   const double gate = model_.output_gate ? tokens_ * heads.queries * heads.v / ranks_ : 0;
   const double own_values = tokens_ * heads.value_groups * heads.v / ranks_;
   keep("gradient of queries, keys, values", (queries + gate + keys + own_values) * linear_,

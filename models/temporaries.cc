@@ -53,7 +53,7 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
               (1 + halves) * inner * element_bytes(context);
   const Mixer mixer = mixer_of(kind);
   if (mixer == Mixer::kNone || mixer == Mixer::kLinear) return parts;
-  const Heads heads = heads_of(model, mixer == Mixer::kSharedKeys ? Mixer::kAttention : mixer);
+  const Heads heads = attending_heads(model, mixer, context);
   if (!context.flash_attention && !is_sparse(mixer)) {
     parts.scores =
         tokens * context.seq_length * heads.queries / context.tensor * element_bytes(context);

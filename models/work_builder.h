@@ -89,14 +89,15 @@ class WorkBuilder {
   void plain_core(bool backward);
   // Messages between context ranks for attention, and the copies that these need.
   void exchange_context();
-  void gather_keys();
-  void divide_heads(bool backward);
-  void pass_keys_on(bool backward, int kernel);
   // Bytes of queries and outputs, keys, and values of a microbatch on this GPU.
   struct HeadBytes {
     double queries, outputs, keys, values;
   };
   [[nodiscard]] HeadBytes head_bytes() const;
+  void gather_keys();
+  void divide_heads(bool backward);
+  void repeat_keys(const HeadBytes& repeated);
+  void pass_keys_on(bool backward, int kernel);
   void mlp_block();
   struct Names {
     const char* first;

@@ -216,7 +216,7 @@ void WorkBuilder::linear_core(bool backward) {
 
 void WorkBuilder::fused_core(bool backward) {
   if (is_sparse(mixer_)) return sparse_core(backward);
-  const Heads all = heads_of(model_, mixer_ == Mixer::kSharedKeys ? Mixer::kAttention : mixer_);
+  const Heads all = attending_heads(model_, mixer_, context_);
   const double heads = all.queries / ranks_;
   const double qk = all.qk;
   const double v = all.v;

@@ -9,7 +9,7 @@ using enum RecomputeModule;
 
 WorkBuilder::HeadBytes WorkBuilder::head_bytes() const {
   const double one = tokens_ / ranks_ * element_;
-  const Heads heads = heads_of(model_, mixer_ == Mixer::kSharedKeys ? Mixer::kAttention : mixer_);
+  const Heads heads = attending_heads(model_, mixer_, context_);
   return {one * heads.queries * heads.qk, one * heads.queries * heads.v,
           one * heads.groups * heads.qk, one * heads.groups * heads.v};
 }
@@ -37,11 +37,20 @@ void WorkBuilder::gather_keys() {
   if (pass_ == PassKind::kB) collective(CollectiveKind::kReduceScatter, Group::kContext, bytes);
 }
 
+// Keys and values are read once and written for every query head, their gradients added up.
+void WorkBuilder::repeat_keys(const HeadBytes& repeated) {
+  const Heads heads = heads_of(model_, mixer_ == Mixer::kSharedKeys ? Mixer::kAttention : mixer_);
+  if (heads.groups == heads.queries) return;
+  const double read = heads.groups / heads.queries;
+  stream(pass_, (1 + read) * (repeated.keys + repeated.values), 2);
+}
+
 // An all-to-all for every tensor, which is laid out anew before and after. Backward the output goes
 // with its gradient: what F kept of it is what the next matmul reads, by sequence.
 void WorkBuilder::divide_heads(bool backward) {
   if (head_ranks(context_) == 1) return;
   const HeadBytes of = head_bytes();
+  if (context_.repeats_keys) repeat_keys(of);
   const auto exchange = [&](double bytes) {
     collective(CollectiveKind::kAllToAll, Group::kContextHeads, bytes);
     stream(pass_, 4 * bytes, 2);

@@ -353,6 +353,9 @@ ModelParallel read_model_parallel(YamlMap& parallel) {
   const auto hierarchy = parallel.find("hierarchical_context_parallel_sizes");
   note(hierarchy);
   read_exchange(exchange, hierarchy, asked);
+  const auto repeated = parallel.find("kv_head_repeat");
+  note(repeated);
+  asked.repeats_keys = repeated && repeated->flag();
   asked.expert = size("expert_model_parallel_size").value_or(1);
   asked.expert_tensor = size("expert_tensor_parallel_size");
   const auto sequence = parallel.find("sequence_parallel");
@@ -412,6 +415,7 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
   take_sizes(scenario, modelled);
   take_exchange(asked, modelled.model, context);
   context.hierarchy = asked.hierarchy;
+  context.repeats_keys = asked.repeats_keys;
   context.expert = asked.expert;
   context.expert_tensor = modelled.model.experts ? asked.expert_tensor.value_or(context.tensor) : 1;
   context.sequence_parallel = asked.sequence_parallel;

@@ -20,6 +20,7 @@ struct ModelParallel {
   std::vector<ContextExchange> exchanges = {};  // of each layer, where it is a list
   std::optional<Location> exchange_where = {};
   std::array<int, 2> hierarchy{1, 1};
+  bool repeats_keys = false;
   int expert = 1;
   std::optional<int> expert_tensor = {};
   bool sequence_parallel = false;

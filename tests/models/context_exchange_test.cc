@@ -96,6 +96,35 @@ TEST(ContextExchange, DividesHeadsByAllToAlls) {
   EXPECT_TRUE(sent(PassKind::kW, context).empty());
 }
 
+// All 64 heads' keys and values travel and are kept; making them reads 8 heads and writes 64.
+TEST(ContextExchange, RepeatsKeysForEveryHeadBeforeHeadsAreDivided) {
+  LayerContext context = divided(ContextExchange::kHeads);
+  context.repeats_keys = true;
+  const Sent whole{CollectiveKind::kAllToAll, Group::kContextHeads, kQueries, 1, -1};
+  EXPECT_EQ(sent(PassKind::kF, context), std::vector(4, whole));
+  EXPECT_EQ(sent(PassKind::kB, context), std::vector(5, whole));
+  const auto work = [](const LayerContext& of) {
+    return layer_work(llama3_70b(), LayerKind::kDense, PassKind::kF, of);
+  };
+  const LayerContext grouped = divided(ContextExchange::kHeads);
+  const auto streamed = [&](const LayerContext& of) { return work(of).moved.value(); };
+  EXPECT_DOUBLE_EQ(streamed(context) - streamed(grouped),
+                   2 * (kQueries + kKeys) + 2 * 4 * (kQueries - kKeys))
+      << "repeated, and laid out anew before and after the exchange";
+  EXPECT_DOUBLE_EQ(flops(work(context)).value(), flops(work(grouped)).value());
+  const auto kept = [](const LayerContext& of) {
+    double bytes = 0;
+    for (const KeptTensor& each : kept_tensors(llama3_70b(), LayerKind::kDense, of)) {
+      bytes += each.bytes.value();
+    }
+    return bytes;
+  };
+  EXPECT_DOUBLE_EQ(kept(context) - kept(grouped), 2 * (kQueries - kKeys));
+  EXPECT_NE(fault_of(llama3_70b(), divided(ContextExchange::kHeads, 4)), "");
+  context.tensor = 4;
+  EXPECT_EQ(fault_of(llama3_70b(), context), "") << "16 ranks for 8 key heads";
+}
+
 TEST(ContextExchange, DividesHeadsAmongNeighboursWithinARing) {
   const LayerContext context = divided(ContextExchange::kHeadsAndRing);
   const std::vector<Sent> forward = sent(PassKind::kF, context);

@@ -283,6 +283,9 @@ void add_context_exchange(const Modelled& modelled, const LayerContext& context,
     to.flags.push_back(
         fmt::format("--hierarchical-context-parallel-sizes {}", fmt::join(context.hierarchy, " ")));
   }
+  if (context.repeats_keys) {
+    to.differences.emplace_back("keys and values repeated for every query head (kv_head_repeat)");
+  }
   if (modelled.model.latent && ring_ranks(context) == 1) {
     to.differences.push_back(fmt::format(
         "latent attention with cp_comm_type {}, which Transformer Engine refuses: p2p and a2a+p2p "

@@ -172,6 +172,7 @@ void add_modelled(Json& json, const Modelled& modelled) {
   if (uses(context, ContextExchange::kHeadsAndRing)) {
     json["parallel"]["hierarchical_context_parallel_sizes"] = context.hierarchy;
   }
+  if (context.repeats_keys) json["parallel"]["kv_head_repeat"] = true;
   json["parallel"]["expert_model_parallel_size"] = context.expert;
   json["parallel"]["expert_tensor_parallel_size"] = context.expert_tensor;
   json["parallel"]["sequence_parallel"] = context.sequence_parallel;
