@@ -123,7 +123,12 @@ TEST(MindSpeed, CountsRecomputedLayersOfARank) {
   };
   EXPECT_EQ(recomputed(stages + "2 --recompute-num-layers 2").layers.first, 1);
   EXPECT_EQ(recomputed(stages + "1 --recompute-num-layers 3").chunks, 3);
-  EXPECT_EQ(stop_of(stages + "2 --recompute-num-layers 1"), "enable_recompute_layers_per_pp_rank");
+  EXPECT_EQ(recomputed(stages + "2 --recompute-num-layers 1").chunks, 1);
+  EXPECT_EQ(recomputed(stages + "2 --recompute-num-layers 1").layers.first, 1);
+  EXPECT_EQ(stop_of(stages + "2 --recompute-num-layers 3"), "enable_recompute_layers_per_pp_rank");
+  EXPECT_EQ(recomputed(stages + "2 --recompute-num-layers 2 --recompute-in-advance").layers.first,
+            1);
+  EXPECT_EQ(stop_of("--recompute-in-advance --recompute-granularity full"), "recompute_in_advance");
   EXPECT_EQ(recomputed("--swap-attention --recompute-num-layers 3").layers.first, 3);
   const std::string part =
       "--recompute-granularity full --recompute-method block --recompute-activation-function "
@@ -132,6 +137,21 @@ TEST(MindSpeed, CountsRecomputedLayersOfARank) {
   EXPECT_EQ(stop_of("--recompute-norm --recompute-norm-num-layers 4"), "recompute_norm_num_layers");
   EXPECT_EQ(stop_of(part + "8"), "");
   EXPECT_EQ(stop_of(part + "4"), "recompute_num_layers");
+}
+
+TEST(MindSpeed, RepeatsGroupedKeysBeforeHeadsAreDivided) {
+  const std::string grouped = "--group-query-attention --num-query-groups 2 ";
+  const auto repeats = [](const std::string& flags) {
+    return read(flags + " --context-parallel-size 4").modelled->context.repeats_keys;
+  };
+  EXPECT_TRUE(repeats(grouped + "--context-parallel-algo ulysses_cp_algo"));
+  EXPECT_TRUE(repeats(grouped + "--context-parallel-algo hybrid_cp_algo --ulysses-degree-in-cp 2"));
+  EXPECT_FALSE(repeats("--context-parallel-algo ulysses_cp_algo")) << "every head has its own";
+  EXPECT_FALSE(repeats(grouped + "--context-parallel-algo megatron_cp_algo"));
+  EXPECT_EQ(scenario_of(drafted(grouped + "--context-parallel-size 2 --cp-comm-type a2a"))
+                .find("kv_head_repeat"),
+            std::string::npos)
+      << "Megatron-LM repeats none";
 }
 
 TEST(MindSpeed, OverlapsMessages) {

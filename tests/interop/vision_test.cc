@@ -97,5 +97,43 @@ TEST(Vision, StopsAtAnEncoderThatIsNotKnown) {
             "mm_cfg.vision_encoder.from_pretrained");
 }
 
+// Megatron-LM's LLaVA: 7 tiles of 1024 patches, four of which become a token, before 3,200 tokens.
+const std::string kLlava =
+    "run train.py --world-size 8 --vocab-size 32000 --micro-batch-size 1 --global-batch-size 16 "
+    "--position-embedding-type rope --swiglu --disable-bias-linear --normalization RMSNorm --bf16 "
+    "--num-layers 4 --hidden-size 1024 --num-attention-heads 8 --ffn-hidden-size 512 "
+    "--tensor-model-parallel-size 8 --seq-length 256 --decoder-seq-length 3200 --img-h 448 "
+    "--img-w 448 --patch-dim 14 --pixel-shuffle --use-tiling --max-num-tiles 6 --use-thumbnail "
+    "--disable-vision-class-token --freeze-ViT --language-model-type yi-34b ";
+
+Draft llava(const std::string& flags) {
+  return megatron_draft(read_arguments("run.sh", kLlava + flags), "dgx-h100");
+}
+
+TEST(Vision, PutsTheEncoderOfMegatronsLlava) {
+  const Draft draft = llava("--vision-model-type internvit");
+  EXPECT_TRUE(draft.stops.empty() && draft.missing.empty()) << summary_of(draft);
+  const Modelled made = *read_scenario(YamlSource("imported.yaml", scenario_of(draft))).modelled;
+  const Encoder& encoder = *made.model.encoder;
+  EXPECT_EQ(encoder.num_layers, 45);
+  EXPECT_EQ(encoder.num_attention_heads, 32) << "25, a multiple of 8 tensor ranks";
+  EXPECT_EQ(encoder.patches, 1024);
+  EXPECT_EQ(encoder.merged, 4);
+  EXPECT_EQ(encoder.images, 7);
+  EXPECT_EQ(encoder.projector_size, 20480);
+  EXPECT_TRUE(encoder.frozen);
+  EXPECT_FALSE(encoder.replicated || made.context.frozen);
+  EXPECT_EQ(made.context.seq_length, 3200);
+}
+
+TEST(Vision, StopsAtAnEncoderOrImagesThatAreNotKnown) {
+  EXPECT_EQ(llava("--vision-model-type pixtral-vit").stops.at(0).first, "vision_model_type");
+  EXPECT_EQ(llava("--language-model-type other").stops.at(0).first, "language_model_type");
+  EXPECT_EQ(llava("--dynamic-resolution").stops.at(0).first, "dynamic_resolution");
+  const std::string again = "--freeze-ViT false --recompute-granularity full ";
+  EXPECT_EQ(llava(again).stops.at(0).first, "recompute_vision");
+  EXPECT_TRUE(llava(again + "--recompute-vision").stops.empty());
+}
+
 }  // namespace
 }  // namespace pipesim::vision_test

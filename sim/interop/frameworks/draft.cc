@@ -46,6 +46,10 @@ void put_flag(Section& section, std::string_view key, bool value) {
   section.emplace_back(key, value ? "true" : "false");
 }
 
+bool has_key(const Section& section, std::string_view key) {
+  return std::ranges::any_of(section, [key](const auto& entry) { return entry.first == key; });
+}
+
 void put_sharding(Section& memory, const ParameterState& state) {
   const ShardingStrategy strategy = strategy_of(state);
   if (strategy == ShardingStrategy::kNoShard) return;

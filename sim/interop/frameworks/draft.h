@@ -39,6 +39,7 @@ struct Draft {
 void put(Section& section, std::string_view key, long value);
 void put(Section& section, std::string_view key, std::string_view value);
 void put_flag(Section& section, std::string_view key, bool value);
+bool has_key(const Section& section, std::string_view key);
 
 // How data ranks divide parameters' state, as keys of the section memory.
 void put_sharding(Section& memory, const ParameterState& state);

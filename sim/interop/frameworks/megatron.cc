@@ -27,6 +27,16 @@ std::string exchange_of(const std::string& algorithm) {
   return algorithm == "kvallgather_cp_algo" ? "all_gather" : algorithm;
 }
 
+// MindSpeed repeats keys and values of grouped heads before ranks divide heads, unless told not to.
+void put_repeated_keys(Settings& settings, const std::string& exchange, Draft& draft) {
+  const bool named = settings.has("context_parallel_algo");
+  const bool repeats = settings.flag({"kv_head_repeat_before_uly_alltoall"}).value_or(named);
+  const bool grouped = !draft.model_name.empty() || has_key(draft.model, "num_query_groups");
+  if (repeats && grouped && exchange.starts_with("a2a")) {
+    put_flag(draft.parallel, "kv_head_repeat", true);
+  }
+}
+
 // p2p unless it says otherwise, one kind for all layers or one for each; of sizes two.
 void put_context_exchange(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   const std::string said =
@@ -46,6 +56,7 @@ void put_context_exchange(Settings& settings, const MegatronSizes& sizes, Draft&
     }
     kinds.push_back(kind);
   }
+  put_repeated_keys(settings, said, draft);
   put(draft.parallel, "cp_comm_type",
       kinds.size() == 1 ? kinds.front() : fmt::format("[{}]", fmt::join(kinds, ", ")));
   if (std::ranges::find(kinds, "a2a+p2p") == kinds.end()) return;
@@ -175,8 +186,11 @@ void put_batch(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   } else {
     draft.missing.emplace_back("global_batch_size=N");
   }
-  if (const auto length =
-          settings.number({"seq_length", "encoder_seq_length", "sequence_length"}, 1)) {
+  // Beside an encoder of images seq_length counts an image's tokens.
+  const bool sees = settings.has("language_model_type");
+  const auto whole = sees ? settings.number({"decoder_seq_length"}, 1) : std::nullopt;
+  const auto own = settings.number({"seq_length", "encoder_seq_length", "sequence_length"}, 1);
+  if (const auto length = whole ? whole : own) {
     put(draft.batch, "seq_length", *length);
     put_documents(settings, *length, draft);
   } else if (!sizes.learned_positions) {
@@ -281,15 +295,30 @@ void put_gradients(Settings& settings, bool bf16_weights, Section& memory) {
 
 // Encoders alone have BERT's vocabulary: BERT, which other settings name, and T5 beside a decoder.
 void stop_at_tokenizer(Settings& settings, Draft& draft) {
-  const bool bert = std::ranges::any_of(
-      draft.model, [](const auto& entry) { return entry.first == "bidirectional_attention"; });
+  const bool bert = has_key(draft.model, "bidirectional_attention");
   const auto tokenizer = settings.text({"tokenizer_type"}).value_or("");
   if (bert || !tokenizer.starts_with("Bert")) return;
   not_understood(draft, "tokenizer_type",
                  fmt::format("tokenizer_type {}, of models with an encoder", tokenizer));
 }
 
-void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
+// Transformer Engine picks fused attention by itself. Megatron-LM's own layers, of which
+// Megatron-DeepSpeed knows no others, have it where they are told.
+bool attends_by_flash(Settings& settings) {
+  const auto backend = settings.text({"attention_backend"}).value_or("auto");
+  const bool local = settings.text({"transformer_impl"}).value_or("") == "local";
+  const bool deepspeed = settings.has("deepspeed") || settings.has("deepspeed_config");
+  const bool own = local || deepspeed;
+  if (own && !settings.is_set({"use_flash_attn", "use_flash_attn_v1", "use_flash_attn_v2",
+                               "use_flash_attn_triton"})) {
+    return false;
+  }
+  return !settings.is_set({"export_force_local_attention"}) &&
+         backend.find("unfused") == std::string::npos && backend.find("local") == std::string::npos;
+}
+
+void put_memory(Settings& settings, const MegatronSizes& sizes, std::optional<long> data,
+                Draft& draft) {
   Section& memory = draft.memory;
   put(memory, "kind", "model");
   const std::string precision = precision_of(settings, draft);
@@ -297,16 +326,10 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   put_sharded(settings, data, draft);
   put_optimizer_state(settings, precision != "fp16" && precision != "fp32", draft);
   put_gradients(settings, precision != "fp16" && precision != "fp32", memory);
-  const auto backend = settings.text({"attention_backend"}).value_or("auto");
-  const bool local = settings.text({"transformer_impl"}).value_or("") == "local" &&
-                     !settings.is_set({"use_flash_attn"});
-  if (local || settings.is_set({"export_force_local_attention"}) ||
-      backend.find("unfused") != std::string::npos || backend.find("local") != std::string::npos) {
-    put_flag(memory, "flash_attention", false);
-  }
-  constexpr double kDropout = 0.1;  // Megatron-LM's default
-  const double hidden = settings.real({"hidden_dropout"}).value_or(kDropout);
-  const double attention = settings.real({"attention_dropout"}).value_or(kDropout);
+  if (!attends_by_flash(settings)) put_flag(memory, "flash_attention", false);
+  const double usual = settings.has("recipe") ? 0 : 0.1;  // Bridge's recipes; Megatron-LM
+  const double hidden = settings.real({"hidden_dropout"}).value_or(usual);
+  const double attention = settings.real({"attention_dropout"}).value_or(usual);
   if (hidden > 0 || attention > 0) put_flag(memory, "dropout", true);
   const bool alone = settings.is_set({"fp8_param_gather"});
   if (alone && precision.find("fp8") != std::string::npos) {
@@ -320,7 +343,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
     put_flag(memory, "bias_swiglu_fusion", false);
   }
   put_adapters(settings, draft);
-  put_vision(settings, draft);
+  put_vision(settings, sizes.tensor, draft);
   stop_at_optimizer("optimizer", settings.text({"optimizer"}).value_or("adam"), draft);
   stop_at_tokenizer(settings, draft);
   put_kept_activations(settings, draft);
@@ -423,7 +446,8 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   draft.origin = fmt::format("{}, Megatron-LM's settings", settings.file());
   draft.cluster = cluster;
   MegatronSizes sizes;
-  sizes.pipeline = settings.number({"pipeline_model_parallel_size"}, 1).value_or(1);
+  sizes.pipeline =
+      settings.number({"pipeline_model_parallel_size", "pipe_parallel_size"}, 1).value_or(1);
   sizes.tensor =
       settings.number({"tensor_model_parallel_size", "model_parallel_size"}, 1).value_or(1);
   sizes.context = settings.number({"context_parallel_size"}, 1).value_or(1);
@@ -442,7 +466,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   } else if (cluster.empty()) {
     draft.missing.emplace_back("the cluster: --cluster NAME");
   }
-  put_memory(settings, data, draft);
+  put_memory(settings, sizes, data, draft);
   put_recompute(settings, sizes, draft);
   if (draft.model.empty() && draft.model_name.empty()) draft.memory.clear();
   put_cost(settings, sizes, cluster, draft);

@@ -8,7 +8,7 @@ namespace pipesim {
 namespace {
 
 // Recomputes the first layers of each stage. With MindSpeed's enable_recompute_layers_per_pp_rank
-// the number is a rank's, divided over its stages. True if it covers all layers.
+// the number is a rank's, which its chunks take a layer each in turn. True if it covers all layers.
 bool put_first_layers(Settings& settings, const MegatronSizes& sizes, long layers, Draft& draft) {
   const bool of_rank = settings.is_set({"enable_recompute_layers_per_pp_rank"}) && sizes.chunks > 1;
   const long stages = of_rank ? sizes.chunks : 1;
@@ -19,6 +19,10 @@ bool put_first_layers(Settings& settings, const MegatronSizes& sizes, long layer
   if (whole_stages) {
     draft.recompute = fmt::format("{{granularity: full, chunks: {}}}",
                                   std::min(sizes.chunks, layers / sizes.parts));
+  } else if (layers / sizes.parts < stages) {
+    draft.recompute =
+        fmt::format("{{granularity: full, chunks: {}, method: block, num_layers: {}}}",
+                    layers / sizes.parts, sizes.parts);
   } else if (layers % stages == 0) {
     draft.recompute =
         fmt::format("{{granularity: full, method: block, num_layers: {}}}", layers / stages);
@@ -51,6 +55,19 @@ bool put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& d
     not_understood(draft, "recompute_method", fmt::format("recompute_method {}", method));
   }
   return true;
+}
+
+// MindSpeed's recomputation that does not wait for the gradient, as R here. It takes several chunks
+// of each rank.
+void put_recompute_in_advance(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  if (!settings.is_set({"recompute_in_advance"})) return;
+  if (sizes.chunks == 1 || !draft.recompute.starts_with("{granularity: full")) {
+    not_understood(draft, "recompute_in_advance",
+                   "recompute_in_advance without chunks of which layers are recomputed by block");
+    return;
+  }
+  draft.not_modelled.emplace_back(
+      "recompute_in_advance: the last stage's layers are recomputed here too");
 }
 
 // Modules that MindSpeed recomputes by a setting each; stops where only a part of the layers do.
@@ -133,6 +150,7 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
     not_understood(draft, "recompute_granularity",
                    fmt::format("recompute_granularity {}", granularity));
   }
+  put_recompute_in_advance(settings, sizes, draft);
 }
 
 }  // namespace pipesim

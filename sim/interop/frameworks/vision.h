@@ -7,6 +7,6 @@ namespace pipesim {
 
 // Puts the encoder, and which parts are frozen. Call it once the model and its adapters are put.
 // Stops at an encoder or a projector that is not known.
-void put_vision(Settings& settings, Draft& draft);
+void put_vision(Settings& settings, long tensor, Draft& draft);
 
 }  // namespace pipesim
