@@ -173,8 +173,10 @@ Seconds work_bound(const Outline& outline) {
   const LayerCosts& costs = *outline.costs;
   const auto work_of = [&](const StageLayers& layers) {
     const StagePasses passes = stage_passes(model, layers, costs);
-    Seconds work =
-        passes.forward.total() + passes.backward_input.total() + passes.backward_weight.total();
+    // B and W as one pass: apart they wait for the host no less.
+    PassCost backward = passes.backward_input;
+    backward += passes.backward_weight;
+    Seconds work = passes.forward.total() + backward.total();
     if (blocks_of(outline.choice)) {
       work -=
           (1 - scenario.hardware->interconnect.exchange_share) *
