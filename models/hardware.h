@@ -34,6 +34,8 @@ struct Hardware {
   Interconnect interconnect;
   Cluster cluster;
   HostLink host;
+  // Standard deviation of its GPUs' seconds of compute, to their mean (models/slowest.h).
+  double variation = 0;
 };
 
 }  // namespace pipesim

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "models/slowest.h"
 #include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/case/stage_costs.h"
@@ -13,6 +14,7 @@
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 namespace {
@@ -44,6 +46,8 @@ CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
   setting.fused_backward =
       choice.program ? choice.program->whole_backwards() : schedule_of(choice).whole_backward;
   if (const auto& anchor = scenario.roofline->anchor) setting.factors = anchor->factors;
+  setting.factors.compute *=
+      slowest(scenario.hardware->variation, static_cast<double>(gpus_of(scenario.parallel)));
   return setting;
 }
 

@@ -69,6 +69,40 @@ void agree(Hardware& hardware) {
   hardware.interconnect.nic_latency = cluster.nic_latency;
 }
 
+// The GPU's own collectives in the place of those before; the network's part of them stays.
+void take_gpu(const GpuEntry& gpu, Hardware& hardware) {
+  const Interconnect& before = hardware.interconnect;
+  Interconnect taken = gpu.interconnect;
+  taken.nic_ramp = before.nic_ramp;
+  taken.oversubscription = before.oversubscription;
+  taken.nodes_per_leaf = before.nodes_per_leaf;
+  hardware.gpu = gpu.gpu;
+  hardware.interconnect = taken;
+}
+
+// A fat tree whose lowest switches have so many ports to nodes. Where it is optimised for rails,
+// each of a node's cards goes to a switch of its own, below which as many nodes stand as it has
+// ports. Keys left out keep what is. Returns the oversubscription, where it is given.
+template <class Numbers>
+std::optional<YamlValue> read_tree(Numbers& network, int nics, Interconnect& wires) {
+  auto over = network.find("oversubscription");
+  const auto ports = network.find("leaf_ports");
+  const auto rails = network.find("rail_optimised");
+  const int cards = rails && rails->flag() ? 1 : nics;
+  const bool known = wires.oversubscription > 1;
+  if (!over && !known) {
+    if (ports) ports->fail("says nothing without oversubscription, from 1 on");
+    return over;
+  }
+  if (over) wires.oversubscription = over->number(1, 1e3);
+  constexpr int kPorts = 32;  // of 64, half to nodes
+  const int to_nodes = ports ? static_cast<int>(ports->integer(1, 1 << 12)) : kPorts;
+  if (ports || !known) wires.nodes_per_leaf = std::max(1, to_nodes / cards);
+  return over;
+}
+
+constexpr double kMostVariation = 0.5;
+
 // The rate stands among the numbers of the GPU itself.
 void put_link_of_gpu(const Wire& link, std::vector<Sourced>& numbers) {
   std::erase_if(numbers, [](const Sourced& each) { return each.key == "link.bandwidth"; });
@@ -113,7 +147,13 @@ class ClusterReader {
       cluster.nic_latency = network->number("latency").seconds();
       const auto ramp = network->find("ramp");
       hardware.interconnect.nic_ramp = ramp ? ramp->bytes() : Bytes(0);
+      hardware.interconnect.oversubscription = 1;
+      (void)read_tree(*network, cluster.nics_per_node, hardware.interconnect);
       network->finish();
+    }
+    if (auto fleet = open("fleet", Needed::kNo)) {
+      hardware.variation = fleet->number("variation").number(0, kMostVariation);
+      fleet->finish();
     }
     cluster.link_bandwidth = entry_.link.of_messages();
     cluster.nic_bandwidth = entry_.card.of_messages();
@@ -133,8 +173,8 @@ class ClusterReader {
   }
 
  private:
-  std::optional<NumberGroup> open(const char* key) {
-    if (!given_) return NumberGroup(map_, key, entry_.numbers);
+  std::optional<NumberGroup> open(const char* key, Needed needed = Needed::kYes) {
+    if (!given_ && needed == Needed::kYes) return NumberGroup(map_, key, entry_.numbers);
     const auto value = map_.find(key);
     if (!value) return std::nullopt;
     std::erase_if(entry_.numbers, [&](const Sourced& each) {
@@ -148,8 +188,7 @@ class ClusterReader {
         given_ ? map_.find("gpu") : map_.require("gpu", "the name of a GPU of the catalogue");
     if (!name) return;
     const GpuEntry& gpu = catalog.gpu(*name);
-    entry_.hardware.gpu = gpu.gpu;
-    entry_.hardware.interconnect = gpu.interconnect;
+    take_gpu(gpu, entry_.hardware);
     if (!given_ || !gpu.link) return;
     entry_.link = *gpu.link;
     put_link_of_gpu(*gpu.link, entry_.numbers);
@@ -229,28 +268,6 @@ void read_node(YamlMap& map, ClusterChoice& choice, Changes& changed) {
   of.finish();
 }
 
-// A fat tree whose lowest switches have so many ports to nodes. Where it is optimised for rails,
-// each of a node's cards goes to a switch of its own, below which as many nodes stand as it has
-// ports.
-void read_tree(YamlMap& network, ClusterChoice& choice, Changes& changed) {
-  const auto over = network.find("oversubscription");
-  const auto ports = network.find("leaf_ports");
-  bool rails = false;
-  set_flag(network, "rail_optimised", rails);
-  if (!over) {
-    if (ports) ports->fail("says nothing without oversubscription, from 1 on");
-    return;
-  }
-  if (!choice.hardware) over->fail("is of collectives, which need a cluster by name");
-  Interconnect& wires = choice.hardware->interconnect;
-  wires.oversubscription = over->number(1, 1e3);
-  changed.note("network.oversubscription", *over);
-  const int cards = rails ? 1 : choice.cluster.nics_per_node;
-  constexpr int kPorts = 32;  // of 64, half to nodes
-  const int to_nodes = ports ? static_cast<int>(ports->integer(1, 1 << 12)) : kPorts;
-  wires.nodes_per_leaf = std::max(1, to_nodes / cards);
-}
-
 // Messages get the base's share of a NIC's bandwidth, unless another share is stated.
 void read_network(YamlMap& map, ClusterChoice& choice, Changes& changed, bool base) {
   const auto network = map.find("network");
@@ -273,7 +290,25 @@ void read_network(YamlMap& map, ClusterChoice& choice, Changes& changed, bool ba
     choice.cluster.nic_latency = latency->seconds();
     changed.note("network.latency", *latency);
   }
-  read_tree(of, choice, changed);
+  Interconnect none;
+  Interconnect& wires = choice.hardware ? choice.hardware->interconnect : none;
+  if (const auto over = read_tree(of, choice.cluster.nics_per_node, wires)) {
+    if (!choice.hardware) over->fail("is of collectives, which need a cluster by name");
+    changed.note("network.oversubscription", *over);
+  }
+  of.finish();
+}
+
+// How alike the GPUs are.
+void read_fleet(YamlMap& map, ClusterChoice& choice, Changes& changed) {
+  const auto fleet = map.find("fleet");
+  if (!fleet) return;
+  YamlMap of(*fleet);
+  if (const auto variation = of.find("variation")) {
+    if (!choice.hardware) variation->fail("needs a cluster by name, whose GPUs have a model");
+    choice.hardware->variation = variation->number(0, kMostVariation);
+    changed.note("fleet.variation", *variation);
+  }
   of.finish();
 }
 
@@ -394,8 +429,7 @@ std::string own_folder() {
 // A GPU in the place of a cluster's: by name, or as its data sheet says.
 void replace_gpu(const GpuEntry& gpu, ClusterChoice& choice) {
   Hardware& hardware = *choice.hardware;
-  hardware.gpu = gpu.gpu;
-  hardware.interconnect = gpu.interconnect;
+  take_gpu(gpu, hardware);
   choice.cluster.idle_power = gpu.gpu.idle_power;
   choice.cluster.busy_power = gpu.gpu.busy_power;
   if (!gpu.link) return;
@@ -550,6 +584,7 @@ ClusterChoice read_cluster(const YamlValue& value) {
   Changes changed(choice.numbers);
   read_node(map, choice, changed);
   read_network(map, choice, changed, hardware.has_value());
+  read_fleet(map, choice, changed);
   read_host(map, choice);
   map.finish();
   if (hardware) {

@@ -1,8 +1,10 @@
 // Scenarios whose seconds follow from a model and the GPUs of a cluster.
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "models/slowest.h"
 #include "sim/case/ranks.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
@@ -60,6 +62,18 @@ TEST(Roofline, UsesLessThanThePeakAndKnowsHowMuch) {
   EXPECT_LT(*again.mfu, *rate.mfu);
   EXPECT_NEAR(*again.hfu, *again.mfu * 4 / 3, 1e-12);
   EXPECT_FALSE(run(read({{"recompute", "selective"}})).throughput->hfu);
+}
+
+// Kernels take as long as on the slowest of 16 GPUs; messages and collectives as before.
+TEST(Roofline, WaitsForTheSlowestOfItsGpus) {
+  const auto seconds = [](const char* variation) {
+    return run(read({{"cluster",
+                      fmt::format("{{name: dgx-h100, fleet: {{variation: {}}}}}", variation)}}))
+        .report.iteration;
+  };
+  const double slower = seconds("0.02") / seconds("0");
+  EXPECT_GT(slower, 1 + 0.7 * 0.02 * expected_maximum(16));
+  EXPECT_LT(slower, 1 + 0.02 * expected_maximum(16));
 }
 
 // Forward, QK^T and PV of a layer take 2 s^2 h each; a pass and its backward three times that.

@@ -293,7 +293,8 @@ std::vector<std::string> restatements(const ClusterChoice& as_it_is) {
       "network: {bandwidth: " + rate(as_it_is.card.bandwidth) + "}",
       "network: {achieved: " + share(as_it_is.card.achieved) + "}",
       "network: {latency: " + time(cluster.nic_latency) + "}",
-      "network: {oversubscription: 1}",
+      fmt::format("network: {{oversubscription: {}}}", hardware.interconnect.oversubscription),
+      fmt::format("fleet: {{variation: {}}}", hardware.variation),
       "host: {memory: " + size(hardware.host.memory) + "}",
       "host: {alone: " + rate(hardware.host.alone) + "}",
       "host: {duplex: " + rate(hardware.host.duplex) + "}",
@@ -337,7 +338,8 @@ std::string numbers_of(const ClusterChoice& choice) {
     add(curve.base.value(), curve.per_rank.value(), curve.bandwidth.value(), curve.ramp.value());
   }
   add(wires.gpus_per_node, wires.nics_per_node, wires.nic_bandwidth.value(),
-      wires.nic_latency.value(), wires.oversubscription, wires.sustained);
+      wires.nic_latency.value(), wires.oversubscription,
+      wires.oversubscription > 1 ? wires.nodes_per_leaf : 0, wires.sustained, hardware.variation);
   const HostLink& host = hardware.host;
   add(host.alone.value(), host.duplex.value(), host.gpus_per_switch, host.memory.value(),
       host.update.value());
@@ -449,6 +451,31 @@ TEST(FatTree, SlowsWhatGoesAboveItsLeaves) {
   EXPECT_NEAR(seconds(four, kAllToAll, 16) / seconds(full, kAllToAll, 16), 3.2, 0.01);
   EXPECT_NE(refusal("{name: dgx-h100, network: {leaf_ports: 4}}").find("without oversubscription"),
             std::string::npos);
+}
+
+TEST(FatTree, OfTheCatalogueStaysWhereAScenarioChangesOtherThings) {
+  const auto wires = [](const std::string& changes) {
+    return read("{name: llama3-h100" + changes + "}").hardware->interconnect;
+  };
+  for (const char* other : {"", ", gpu: {name: h200-sxm}", ", network: {bandwidth: 200 Gbps}"}) {
+    EXPECT_EQ(wires(other).oversubscription, 7) << other;
+    EXPECT_EQ(wires(other).nodes_per_leaf, 384) << other;
+  }
+  EXPECT_EQ(wires(", network: {oversubscription: 3}").nodes_per_leaf, 384);
+  EXPECT_EQ(wires(", network: {leaf_ports: 1024}").nodes_per_leaf, 128);
+  EXPECT_EQ(wires(", network: {oversubscription: 1}").oversubscription, 1);
+}
+
+TEST(Fleet, HasAVariationBesideAClusterByName) {
+  EXPECT_EQ(read("dgx-h100").hardware->variation, 0);
+  const ClusterChoice choice = chosen("cluster: {name: dgx-h100, fleet: {variation: 0.02}}");
+  EXPECT_EQ(choice.hardware->variation, 0.02);
+  EXPECT_EQ(std::ranges::count(choice.numbers, "fleet.variation", &Sourced::key), 1);
+  const std::string stated =
+      "{network: {bandwidth: 400 Gbps}, node: {link_bandwidth: 300 GB/s, gpus: 8}, ";
+  EXPECT_NE(refusal(stated + "fleet: {variation: 0.02}}").find("needs a cluster by name"),
+            std::string::npos);
+  EXPECT_NE(refusal("{name: dgx-h100, fleet: {variation: 2}}").find("0.5"), std::string::npos);
 }
 
 std::string catalog_refusal(const std::string& gpus) {
