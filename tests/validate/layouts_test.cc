@@ -60,6 +60,44 @@ TEST(Layouts, TwinsSayHowWellAMeasuredOrderRepeats) {
   EXPECT_DOUBLE_EQ(families[0].twins_tau, 1.0 / 3);
 }
 
+// The same layout on other numbers of GPUs.
+MeasuredLayout scaled(const std::string& sizes, int gpus, double measured, double simulated) {
+  MeasuredLayout each = layout(measured, simulated, std::to_string(gpus));
+  each.scaled = sizes;
+  each.gpus = gpus;
+  return each;
+}
+
+TEST(Layouts, ThatAreSlowerThanOnHalfOfTheGpusAreUnsound) {
+  const auto families =
+      families_of({scaled("a", 8, 4, 1), scaled("b", 8, 5, 2), scaled("c", 8, 6, 3),
+                   scaled("a", 16, 9, 1), scaled("b", 16, 2.5, 2), scaled("c", 16, 3, 3),
+                   scaled("d", 16, 3.5, 4), scaled("a", 32, 9.5, 1), scaled("b", 32, 7, 2),
+                   scaled("c", 32, 1.5, 3), scaled("e", 64, 99, 3)});
+  ASSERT_EQ(families.size(), 3);
+  EXPECT_EQ(families[0].compared, 0);
+  EXPECT_EQ(families[1].compared, 3);
+  EXPECT_EQ(families[1].unsound, 1);
+  EXPECT_EQ(families[2].unsound, 2);
+  EXPECT_FALSE(mostly_unsound(families[1]));
+  EXPECT_TRUE(mostly_unsound(families[2]));
+  EXPECT_GT(families[1].regret, 2);
+  const auto sound = sound_families(families);
+  ASSERT_EQ(sound.size(), 2);
+  EXPECT_EQ(sound[1].gpus, 16);
+  EXPECT_EQ(sound[1].layouts.size(), 3);
+  EXPECT_DOUBLE_EQ(sound[1].regret, 0);
+  EXPECT_DOUBLE_EQ(sound[1].tau, 1);
+  const auto json = nlohmann::json::parse(layouts_json(families));
+  EXPECT_EQ(json[1]["sound"]["layouts"], 3);
+  EXPECT_EQ(json[1]["layouts"], 4);
+  EXPECT_TRUE(json[2]["sound"].is_null());
+  const std::string text = layouts_text(families);
+  EXPECT_NE(text.find("3 layouts were measured slower than on half of the GPUs"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("on 32 GPUs (2 of 3)"), std::string::npos) << text;
+}
+
 TEST(Layouts, AFamilyHasThreeDifferentLayoutsThatRan) {
   EXPECT_TRUE(
       families_of({layout(1, 1), layout(2, 2), layout(2, 2), failed(MemoryFit::kYes)}).empty());

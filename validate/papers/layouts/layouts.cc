@@ -1,10 +1,13 @@
 #include "validate/papers/layouts/layouts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
@@ -21,10 +24,13 @@ runs::Rules project_rules(const Location& asked) {
   return runs::read_rules(YamlSource::from_file(data_folder("papers") + "/runs/rules.yaml", asked));
 }
 
+constexpr std::array kScaled{"tp", "cp", "ep", "pp", "vpp", "mbs"};
+constexpr std::array kSizes{"tp", "cp", "ep", "pp", "vpp", "dp", "mbs"};
+
 // "tp 2 pp 4 dp 16 mbs 1": sizes above 1, and those that every layout has.
-std::string sizes_of(const runs::Row& row) {
+std::string sizes_of(const runs::Row& row, std::span<const char* const> keys) {
   std::string words;
-  for (const char* key : {"tp", "cp", "ep", "pp", "vpp", "dp", "mbs"}) {
+  for (const char* key : keys) {
     const auto size = row.size(key);
     const bool always = std::string(key) != "cp" && std::string(key) != "ep";
     if (size && (*size > 1 || always)) words += fmt::format("{} {} ", key, *size);
@@ -33,24 +39,25 @@ std::string sizes_of(const runs::Row& row) {
   return words;
 }
 
-// A family shares the model and the batch as the scenario has them.
+// A family shares the model and the batch as the scenario has them, and the number of GPUs.
 std::string family_of(const MeasuredLayout& layout, const Scenario& scenario,
                       const std::string& precision, const std::string& framework) {
   const Transformer& model = scenario.modelled->model;
   const Batch& batch = scenario.batch;
-  return fmt::format(
-      "{}, {} layers of {}, {} {}, {}, {}, {} sequences of {}", layout.model, model.num_layers,
-      model.hidden_size, layout.gpus, layout.gpu, precision, framework,
-      batch.microbatches * *batch.micro_batch_size * scenario.parallel.data, *batch.seq_length);
+  return fmt::format("{}, {} layers of {}, {}, {}, {}, {} sequences of {}", layout.model,
+                     model.num_layers, model.hidden_size, layout.gpu, precision, framework,
+                     batch.microbatches * *batch.micro_batch_size * scenario.parallel.data,
+                     *batch.seq_length);
 }
 
 MeasuredLayout simulated_layout(const runs::Row& row, const runs::Rules& rules, bool ran) {
   const runs::Asked asked = scenario_of(row, rules);
   MeasuredLayout layout;
   layout.id = row.id();
-  layout.sizes = sizes_of(row);
-  const auto zero = row.number("zero_stage");
-  layout.words = layout.sizes + (zero ? fmt::format(" zero {:g}", *zero) : "");
+  layout.sizes = sizes_of(row, kSizes);
+  const auto stage = row.number("zero_stage");
+  const std::string zero = stage ? fmt::format(" zero {:g}", *stage) : "";
+  layout.words = layout.sizes + zero;
   if (ran) layout.measured = row.number("step_s");
   layout.reason = asked.missing;
   layout.scenario = asked.scenario;
@@ -66,7 +73,9 @@ MeasuredLayout simulated_layout(const runs::Row& row, const runs::Rules& rules, 
       layout.model = fmt::format("{} layers of {}", model.num_layers, model.hidden_size);
     }
     const std::string& framework = rules.of(row.table()).framework;
-    layout.family = family_of(layout, scenario, asked.precision, framework);
+    const std::string shared = family_of(layout, scenario, asked.precision, framework);
+    layout.family = fmt::format("{} {}", layout.gpus, shared);
+    layout.scaled = fmt::format("{}, {}{}", shared, sizes_of(row, kScaled), zero);
     const Result result = simulate(prepare_first(scenario));
     layout.simulated = result.report.iteration.value();
     layout.fits = result.fits.value_or(MemoryFit::kYes);
@@ -164,6 +173,26 @@ void decide(LayoutFamily& family) {
   family.failed_said_to_fit =
       static_cast<int>(std::ranges::count(family.failed, MemoryFit::kYes, &MeasuredLayout::fits));
   compare_twins(family);
+  family.compared =
+      static_cast<int>(std::ranges::count(family.layouts, true, &MeasuredLayout::compared));
+  family.unsound =
+      static_cast<int>(std::ranges::count(family.layouts, true, &MeasuredLayout::unsound));
+}
+
+// Marks what takes longer than the same layout on half of the GPUs.
+void compare_with_half(std::vector<MeasuredLayout>& layouts) {
+  std::map<std::pair<std::string, int>, double> known;
+  for (const MeasuredLayout& layout : layouts) {
+    if (layout.measured && !layout.scaled.empty()) {
+      known.emplace(std::pair(layout.scaled, layout.gpus), *layout.measured);
+    }
+  }
+  for (MeasuredLayout& layout : layouts) {
+    if (!layout.measured || layout.gpus % 2 != 0) continue;
+    const auto half = known.find({layout.scaled, layout.gpus / 2});
+    layout.compared = half != known.end();
+    layout.unsound = layout.compared && *layout.measured > half->second;
+  }
 }
 
 size_t different_layouts(const LayoutFamily& family) {
@@ -191,6 +220,7 @@ double kendall_tau(const std::vector<double>& first, const std::vector<double>& 
 }
 
 std::vector<LayoutFamily> families_of(std::vector<MeasuredLayout> layouts) {
+  compare_with_half(layouts);
   std::vector<LayoutFamily> families;
   std::map<std::string, size_t> known;
   for (MeasuredLayout& layout : layouts) {
@@ -209,6 +239,18 @@ std::vector<LayoutFamily> families_of(std::vector<MeasuredLayout> layouts) {
   });
   for (LayoutFamily& family : families) decide(family);
   return families;
+}
+
+std::vector<LayoutFamily> sound_families(const std::vector<LayoutFamily>& families) {
+  std::vector<LayoutFamily> sound;
+  for (LayoutFamily family : families) {
+    if (mostly_unsound(family)) continue;
+    std::erase_if(family.layouts, [](const MeasuredLayout& each) { return each.unsound; });
+    if (different_layouts(family) < static_cast<size_t>(kFewestLayouts)) continue;
+    decide(family);
+    sound.push_back(std::move(family));
+  }
+  return sound;
 }
 
 std::vector<MeasuredLayout> measured_layouts(const std::string& path, const Location& asked) {

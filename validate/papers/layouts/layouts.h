@@ -25,10 +25,15 @@ struct MeasuredLayout {
   MemoryFit fits = MemoryFit::kNo;  // its simulated peak into the GPU's memory
   std::string reason;               // why nothing is simulated
   std::string family;               // what its family shares, as text
+  // Shared with the same layout on other numbers of data ranks; empty where nothing is
+  // simulated.
+  std::string scaled;
   std::string scenario;
   std::string model;
   std::string gpu;
   int gpus = 0;
+  bool compared = false;  // measured on half of the GPUs too
+  bool unsound = false;   // and takes longer than there
 };
 
 struct LayoutFamily {
@@ -46,6 +51,9 @@ struct LayoutFamily {
   // how well a measured order repeats, which no simulated one can be expected to exceed.
   int twins = 0;
   double twins_tau = 0;
+  // Layouts that were also measured on half of the GPUs, and those of them that took longer on all.
+  int compared = 0;
+  int unsound = 0;
 };
 
 // Kendall's tau-b in [-1, 1]; 0 where either order has no two that differ. Requires equal lengths.
@@ -54,6 +62,14 @@ double kendall_tau(const std::vector<double>& first, const std::vector<double>& 
 // Families with at least `kFewestLayouts` different layouts that ran, in the files' order.
 inline constexpr int kFewestLayouts = 3;
 std::vector<LayoutFamily> families_of(std::vector<MeasuredLayout> layouts);
+
+inline bool mostly_unsound(const LayoutFamily& family) {
+  return 2 * family.unsound > family.compared;
+}
+
+// The same without layouts that are unsound, and without families that mostly are. Reads
+// measurements alone.
+std::vector<LayoutFamily> sound_families(const std::vector<LayoutFamily>& families);
 
 // A file of `shapes` (sizes by a model's name), `ran` and `failed`, whose rows take the rule
 // `nanotron` unless `about` names another under `rule`; other keys of `about` that are no text hold
@@ -68,7 +84,8 @@ std::string layouts_text(const std::vector<LayoutFamily>& families);
 // Every layout on its own line, by simulated seconds.
 std::string layouts_rows(const std::vector<LayoutFamily>& families);
 // A list of {model, gpus, layouts, tau, regret, regret_of_three, failed_said_to_fit, gpu, failed,
-// not_modelled, twins, twins_tau}.
+// not_modelled, twins, twins_tau, compared, unsound, sound}. `sound` has {layouts, tau, regret,
+// regret_of_three}, or is null where the family mostly is not.
 std::string layouts_json(const std::vector<LayoutFamily>& families);
 // SVG: tau and regret of every family on a line of its own.
 std::string layouts_drawing(const std::vector<LayoutFamily>& families);

@@ -47,6 +47,33 @@ std::string tau_of_twins(const LayoutFamily& family) {
   return fmt::format("{:.2f} ({})", family.twins_tau, family.twins);
 }
 
+std::vector<const LayoutFamily*> with_gpus(const std::vector<LayoutFamily>& families, int fewest) {
+  std::vector<const LayoutFamily*> some;
+  for (const LayoutFamily& family : families) {
+    if (family.gpus >= fewest) some.push_back(&family);
+  }
+  return some;
+}
+
+// Measurements that contradict themselves, and all families without them.
+std::string sound_part(const std::vector<LayoutFamily>& families) {
+  int unsound = 0;
+  std::string left;
+  for (const LayoutFamily& family : families) {
+    unsound += family.unsound;
+    if (!mostly_unsound(family)) continue;
+    left += fmt::format("{}{} on {} GPUs ({} of {})", left.empty() ? "" : ", ", family.model,
+                        family.gpus, family.unsound, family.compared);
+  }
+  if (unsound == 0) return "";
+  const std::vector<LayoutFamily> sound = sound_families(families);
+  std::string text = fmt::format(
+      "\n{} layouts were measured slower than on half of the GPUs; without them\n", unsound);
+  if (!left.empty()) text += "and without families where most are so, " + left + ":\n";
+  return text + summary("sound", with_gpus(sound, 0)) +
+         summary(fmt::format("sound, {} GPUs and more", kMany), with_gpus(sound, kMany));
+}
+
 // Pixels. Regret beyond kMost stands at the edge.
 constexpr double kNames = 300, kStrip = 260, kGap = 40, kLine = 18, kHead = 62, kEdge = 20,
                  kMost = 0.5;
@@ -80,20 +107,17 @@ std::string family_line(const LayoutFamily& family, double y) {
 std::string layouts_text(const std::vector<LayoutFamily>& families) {
   std::vector<Row> rows{{"model", "GPU", "GPUs", "layouts", "tau", "regret", "best of 3",
                          "failed, fit", "tau of twins"}};
-  std::vector<const LayoutFamily*> all;
-  std::vector<const LayoutFamily*> many;
   int unknown = 0;
   for (const LayoutFamily& family : families) {
     rows.push_back({family.model, family.gpu, fmt::format("{}", family.gpus),
                     fmt::format("{}", family.layouts.size()), fmt::format("{:.2f}", family.tau),
                     percent(family.regret), percent(family.regret_of_three), said_to_fit(family),
                     tau_of_twins(family)});
-    all.push_back(&family);
-    if (family.gpus >= kMany) many.push_back(&family);
     unknown += static_cast<int>(family.not_modelled.size());
   }
-  std::string text = aligned(rows, 2) + "\n" + summary("all", all) +
-                     summary(fmt::format("{} GPUs and more", kMany), many);
+  std::string text = aligned(rows, 2) + "\n" + summary("all", with_gpus(families, 0)) +
+                     summary(fmt::format("{} GPUs and more", kMany), with_gpus(families, kMany)) +
+                     sound_part(families);
   if (unknown > 0) text += fmt::format("not modelled: {} layouts\n", unknown);
   return text;
 }
@@ -122,21 +146,37 @@ std::string layouts_rows(const std::vector<LayoutFamily>& families) {
   return aligned(rows, 2);
 }
 
+namespace {
+
+nlohmann::ordered_json decision(const LayoutFamily& family) {
+  return {{"layouts", family.layouts.size()},
+          {"tau", family.tau},
+          {"regret", family.regret},
+          {"regret_of_three", family.regret_of_three}};
+}
+
+}  // namespace
+
 std::string layouts_json(const std::vector<LayoutFamily>& families) {
   auto json = nlohmann::ordered_json::array();
   for (const LayoutFamily& family : families) {
-    json.push_back({{"model", family.model},
-                    {"gpus", family.gpus},
-                    {"layouts", family.layouts.size()},
-                    {"tau", family.tau},
-                    {"regret", family.regret},
-                    {"regret_of_three", family.regret_of_three},
-                    {"failed_said_to_fit", family.failed_said_to_fit},
-                    {"gpu", family.gpu},
-                    {"failed", family.failed.size()},
-                    {"not_modelled", family.not_modelled.size()},
-                    {"twins", family.twins},
-                    {"twins_tau", family.twins_tau}});
+    const std::vector<LayoutFamily> sound = sound_families({family});
+    json.push_back(
+        {{"model", family.model},
+         {"gpus", family.gpus},
+         {"layouts", family.layouts.size()},
+         {"tau", family.tau},
+         {"regret", family.regret},
+         {"regret_of_three", family.regret_of_three},
+         {"failed_said_to_fit", family.failed_said_to_fit},
+         {"gpu", family.gpu},
+         {"failed", family.failed.size()},
+         {"not_modelled", family.not_modelled.size()},
+         {"twins", family.twins},
+         {"twins_tau", family.twins_tau},
+         {"compared", family.compared},
+         {"unsound", family.unsound},
+         {"sound", sound.empty() ? nlohmann::ordered_json(nullptr) : decision(sound.front())}});
   }
   return json.dump(1) + "\n";
 }
