@@ -12,9 +12,10 @@
 namespace pipesim {
 namespace {
 
-constexpr double kAlike = 0.4;   // 0: rows of a group are independent; 1: they are one
-constexpr double kDraw = 1;      // rows that a coarser level counts as
-constexpr double kOther = 0.25;  // for another group, and where GPU or precision is another
+constexpr double kAlike = 0.4;         // 0: rows of a group are independent; 1: they are one
+constexpr double kDraw = 1;            // rows that a coarser level counts as
+constexpr double kOther = 0.25;        // for another group, and where GPU or precision is another
+constexpr double kSameNetwork = 1.25;  // a ratio of rates that counts as none; assumed
 constexpr double kTail = (1 - kBandLevel) / 2;
 enum Level : std::size_t {
   kSameModel,
@@ -40,7 +41,8 @@ std::string group_of(const Residual& row) {
 }
 
 BandQuery query_of(const Residual& row) {
-  return {row.gpu, row.precision, row.kind, row.framework, row.year, row.model, row.gpus};
+  return {row.gpu,  row.precision, row.kind, row.framework,
+          row.year, row.model,     row.gpus, row.network};
 }
 
 BandModel::Names BandModel::names_of(const BandQuery& query) {
@@ -64,6 +66,14 @@ BandModel::Keys BandModel::keys_of(const BandQuery& query) const {
   }
   const auto most = most_gpus_.find(keys[kSameFramework]);
   if (most != most_gpus_.end() && query.gpus > most->second) keys[kSameModel] = keys[kGroup] = -1;
+  for (size_t level = 0; level < kSameKind && query.network > 0; ++level) {
+    const auto known = networks_.find(keys[level]);
+    if (known == networks_.end()) continue;
+    const auto [least, most_known] = known->second;
+    const bool outside =
+        query.network * kSameNetwork < least || query.network > kSameNetwork * most_known;
+    if (outside) keys[level] = -1;
+  }
   return keys;
 }
 
@@ -102,6 +112,11 @@ BandModel::BandModel(std::vector<Residual> rows) : rows_(std::move(rows)) {
     weights_.push_back(std::pow(counts[keys[kGroup]], -kAlike));
     int& most = most_gpus_[keys[kSameFramework]];
     most = std::max(most, rows_[i].gpus);
+    const double network = rows_[i].network;
+    for (size_t level = 0; level < kLevels && network > 0; ++level) {
+      Range& known = networks_.try_emplace(keys[level], Range{network, network}).first->second;
+      known = {std::min(known.least, network), std::max(known.most, network)};
+    }
   }
   for (const Keys& keys : keys_) buckets_.push_back(buckets(keys));
 }
@@ -199,8 +214,7 @@ double BandModel::difference(const Keys& keys) const {
   return pairs.empty() ? 0 : std::expm1(quantile(std::move(pairs), kBandLevel));
 }
 
-std::optional<Band> BandModel::interval(const BandQuery& query) const {
-  const Keys keys = keys_of(query);
+std::optional<Band> BandModel::interval_by(const Keys& keys, const BandQuery& query) const {
   const Buckets near = buckets(keys);
   const size_t nearest = static_cast<size_t>(
       std::ranges::find_if(near, [](const Bucket& each) { return each.rows > 0; }) - near.begin());
@@ -225,6 +239,20 @@ std::optional<Band> BandModel::interval(const BandQuery& query) const {
   return Band{std::exp(at.value + scale * quantile(off, kTail)),
               std::exp(at.value + scale * quantile(off, 1 - kTail)), 0, near[nearest].rows,
               names_of(query)[nearest]};
+}
+
+std::optional<Band> BandModel::interval(const BandQuery& query) const {
+  BandQuery anywhere = query;
+  anywhere.network = 0;
+  const Keys keys = keys_of(query);
+  const Keys near = keys_of(anywhere);
+  auto band = interval_by(keys, query);
+  if (!band || keys == near) return band;
+  if (const auto inside = interval_by(near, query)) {
+    band->low = std::min(band->low, inside->low);
+    band->high = std::max(band->high, inside->high);
+  }
+  return band;
 }
 
 std::optional<Band> BandModel::band(const BandQuery& query) const {

@@ -3,7 +3,9 @@
 // A run's error is e = ln(published / simulated). Two runs are near at the finest level at which
 // they agree: model and group (GPU, precision, kind, framework, year); group; framework and kind;
 // GPU, precision and kind; precision and kind; GPU and kind; kind. A run on more GPUs than any
-// measured of its framework has no group.
+// measured of its framework has no group. A level does not count where the query's network is
+// slower or faster, by more than a fourth, than that of all its rows. The band then reaches from
+// the least to the most of those with and without such levels.
 //
 //   centre   each level's rows, those at a finer level apart, have a median; it is drawn to the
 //            centre of the next coarser level, and in the end to 0, with the weight of one row:
@@ -61,6 +63,7 @@ struct BandQuery {
   int year = 0;                // 0: not known
   std::string model = {};      // as Residual::model; empty: not known
   int gpus = 0;                // 0: not known
+  double network = 0;          // as Residual::network; 0 also: not known
 };
 
 // "h100-sxm fp8 dense, NeMo 2025"
@@ -87,6 +90,10 @@ class BandModel {
     double support = 0;
     std::size_t rows = 0;
   };
+  struct Range {
+    double least;
+    double most;
+  };
   using Buckets = std::array<Bucket, kLevels>;
   struct Centre {
     double value = 0;
@@ -100,6 +107,7 @@ class BandModel {
 
   static Names names_of(const BandQuery& query);
   [[nodiscard]] Keys keys_of(const BandQuery& query) const;
+  [[nodiscard]] std::optional<Band> interval_by(const Keys& keys, const BandQuery& query) const;
   static std::size_t nearest_level(const Keys& a, const Keys& b);
   static double nearness(std::size_t level);
   static double quantile(std::vector<Weighted> values, double q);
@@ -113,6 +121,7 @@ class BandModel {
   std::vector<Residual> rows_;                       // by log_ratio
   std::map<std::string, int, std::less<>> numbers_;  // of all names
   std::map<int, int> most_gpus_;                     // by key of the framework
+  std::map<int, Range> networks_;                    // by key of any level
   std::vector<double> weights_;                      // n^-0.4
   std::vector<int> models_;                          // of rows_, in keys_
   std::vector<Keys> keys_;                           // by measured model

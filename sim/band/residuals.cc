@@ -19,12 +19,21 @@ enum Column : size_t {
   kFramework,
   kYear,
   kGpus,
+  kNetwork,
   kPublished,
   kSimulated
 };
-constexpr std::array<const char*, 10> kColumns{
-    "id",        "model", "gpu",  "precision",         "kind",
-    "framework", "year",  "gpus", "published_seconds", "simulated_seconds"};
+constexpr std::array<const char*, 11> kColumns{"id",
+                                               "model",
+                                               "gpu",
+                                               "precision",
+                                               "kind",
+                                               "framework",
+                                               "year",
+                                               "gpus",
+                                               "network",
+                                               "published_seconds",
+                                               "simulated_seconds"};
 
 int year(const std::string& text, const Location& where) {
   constexpr double kFirst = 1900;
@@ -48,7 +57,8 @@ Residual residual_of(const ColumnsRow& row) {
           year(row.fields[kYear], row.where),
           std::log(number(kPublished) / number(kSimulated)),
           row.fields[kShape],
-          static_cast<int>(number(kGpus))};
+          static_cast<int>(number(kGpus)),
+          row.fields[kNetwork] == "0" ? 0 : number(kNetwork)};
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Measured runs beside what was simulated of them: what bands are learned from.
 //
 // A CSV file with the columns
-//   id,group,model,gpu,precision,kind,framework,year,gpus,published_seconds,simulated_seconds
+//   id,group,model,gpu,precision,kind,framework,year,gpus,network,published_seconds,
+//   simulated_seconds
 // as `pipesim validate runs` writes it (models/catalog/residuals.csv; anchored_residuals.csv is of
 // the same runs, each but the first of its model, GPU, precision and software anchored on that
 // one).
@@ -24,6 +25,7 @@ struct Residual {
   double log_ratio = 0;    // ln(published / simulated)
   std::string model = {};  // model_shape
   int gpus = 0;
+  double network = 0;  // Gbit/s between nodes that a GPU has; 0: of one node
 };
 
 // Layers and hidden size, which tell models apart whatever their names: "80x8192".

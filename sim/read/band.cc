@@ -13,6 +13,7 @@
 #include "sim/core/data_folder.h"
 #include "sim/core/input_text.h"
 #include "sim/read/anchor.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 
@@ -41,6 +42,12 @@ std::vector<ScheduleRun> catalogue_schedule_runs() {
   const auto path = catalogue_file("schedule_runs.csv");
   if (!path) return {};
   return read_schedule_runs(*path, {*path, 1, 1, ""});
+}
+
+double network_of(const Scenario& scenario) {
+  const Interconnect& wires = scenario.hardware->interconnect;
+  if (gpus_of(scenario.parallel) <= wires.gpus_per_node) return 0;
+  return 8e-9 * wires.nic_bandwidth.value() * wires.nics_per_node / wires.gpus_per_node;
 }
 
 std::optional<DifferenceBand> read_difference_band(const Scenario& scenario) {
@@ -125,14 +132,14 @@ std::optional<Band> read_band(const Scenario& scenario) {
   const Gpu& gpu = scenario.hardware->gpu;
   const Transformer& model = scenario.modelled->model;
   if (model.traced && !anchor) return std::nullopt;
-  const ParallelSizes& sizes = scenario.parallel;
   BandQuery query{.gpu = gpu.like.empty() ? gpu.name : gpu.like,
                   .precision = precision_name(*scenario.modelled),
                   .kind = model.experts ? "moe" : "dense",
                   .framework = scenario.framework.name,
                   .year = scenario.framework.year,
                   .model = model_shape(model.num_layers, model.hidden_size),
-                  .gpus = sizes.pipeline * sizes.tensor * sizes.data * sizes.context};
+                  .gpus = static_cast<int>(gpus_of(scenario.parallel)),
+                  .network = network_of(scenario)};
   const bool anchored = anchor && anchor->same_model;
   const Measured& measured = anchored ? kAnchored : kPlain;
   if (query.framework.empty()) measured.name_framework(scenario.roofline->software.name, query);

@@ -29,6 +29,9 @@ std::vector<ScheduleRun> catalogue_schedule_runs();
 // file.
 std::vector<Residual> catalogue_residuals(bool anchored);
 
+// Gbit/s between nodes that a GPU has, as Residual::network has it. Requires hardware.
+double network_of(const Scenario& scenario);
+
 // The frameworks of these, by name.
 std::vector<std::string> measured_frameworks();
 

@@ -167,6 +167,32 @@ TEST(Band, OfAnotherModelOrMoreGpusThanAnyRunIsWider) {
   EXPECT_GT(std::log(width(query)), 1.5 * std::log(known));
 }
 
+TEST(Band, OfASlowerNetworkThanAnyRunsIsWider) {
+  std::vector<Residual> rows;
+  for (const auto& [gpu, factor] :
+       {std::pair("a", 1.0), std::pair("b", 0.8), std::pair("c", 1.2)}) {
+    add(rows, 8, "core", factor, gpu);
+    for (auto row = rows.end() - 8; row != rows.end(); ++row) {
+      row->network = std::string(gpu) == "b" ? 100 : 400;
+    }
+  }
+  const BandModel bands(rows);
+  BandQuery query = query_of(rows.front());
+  const auto known = *bands.band(query);
+  for (const double near : {0.0, 320.0, 400.0, 500.0}) {
+    query.network = near;
+    EXPECT_EQ(bands.band(query)->group, known.group) << near;
+  }
+  query.network = 100;  // of b's runs, which share the framework
+  EXPECT_EQ(bands.band(query)->group, "core dense");
+  for (const double far : {40.0, 4000.0}) {
+    query.network = far;
+    const auto band = *bands.band(query);
+    EXPECT_EQ(band.group, "dense");
+    EXPECT_GT(std::log(band.high / band.low), 2 * std::log(known.high / known.low)) << far;
+  }
+}
+
 TEST(Band, DoesNotDependOnTheOrderOfRows) {
   std::vector<Residual> rows = drawn(6, 4, 5);
   const BandQuery query{.gpu = "gpu", .precision = "bf16", .kind = "dense"};
@@ -178,16 +204,18 @@ TEST(Band, DoesNotDependOnTheOrderOfRows) {
 }
 
 constexpr const char* kHeader =
-    "id,group,model,gpu,precision,kind,framework,year,gpus,published_seconds,simulated_seconds\n";
+    "id,group,model,gpu,precision,kind,framework,year,gpus,network,published_seconds,"
+    "simulated_seconds\n";
 
 TEST(Residuals, AreReadByTheirColumns) {
   const auto rows = parse_residuals(
       std::string(kHeader) +
-          "a,\"h100 bf16 dense, NeMo 2023\",80x8192,h100,bf16,dense,NeMo,2023,8,2,1\n",
+          "a,\"h100 bf16 dense, NeMo 2023\",80x8192,h100,bf16,dense,NeMo,2023,8,376,2,1\n",
       "r.csv");
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(group_of(rows[0]), "h100 bf16 dense, NeMo 2023");
   EXPECT_NEAR(rows[0].log_ratio, std::log(2.0), 1e-15);
+  EXPECT_EQ(rows[0].network, 376);
 }
 
 TEST(Residuals, ThatAreWrongAreRefusedWhereTheyStand) {
@@ -202,14 +230,15 @@ TEST(Residuals, ThatAreWrongAreRefusedWhereTheyStand) {
   EXPECT_NE(refusal("id,group\n").find("r.csv:1:1: has no column 'model'"), std::string::npos);
   const std::string header = kHeader;
   EXPECT_NE(refusal(header + "a,b,c\n").find("r.csv:2:1: has too few fields"), std::string::npos);
-  EXPECT_NE(refusal(header + "a,g,1x1,h,bf16,dense,n,2023,8,0,1\n").find("greater than 0, not '0'"),
+  EXPECT_NE(
+      refusal(header + "a,g,1x1,h,bf16,dense,n,2023,8,0,0,1\n").find("greater than 0, not '0'"),
+      std::string::npos);
+  EXPECT_NE(refusal(header + "a,g,1x1,h,bf16,dense,n,2023,8,0,nan,1\n").find("not 'nan'"),
             std::string::npos);
-  EXPECT_NE(refusal(header + "a,g,1x1,h,bf16,dense,n,2023,8,nan,1\n").find("not 'nan'"),
-            std::string::npos);
-  EXPECT_NE(refusal(header + "a,g,1x1,h,bf16,dense,n,1e29,8,1,1\n").find("a year, not '1e29'"),
+  EXPECT_NE(refusal(header + "a,g,1x1,h,bf16,dense,n,1e29,8,0,1,1\n").find("a year, not '1e29'"),
             std::string::npos);
   EXPECT_NE(
-      refusal(header + "a\\b,g,1x1,h,bf16,dense,n,2023,8,1,1\n").find("r.csv:2:1: is no line"),
+      refusal(header + "a\\b,g,1x1,h,bf16,dense,n,2023,8,0,1,1\n").find("r.csv:2:1: is no line"),
       std::string::npos);
 }
 

@@ -24,7 +24,8 @@ Residual residual_of(const TrainingRun& run) {
           run.year,
           std::log(run.published / *run.simulated),
           run.shape,
-          run.gpus};
+          run.gpus,
+          run.network};
 }
 
 std::string held_text(const BandCoverage& group) {

@@ -143,14 +143,15 @@ std::string runs_json(const TrainingRuns& all) {
 
 std::string residuals_csv(const TrainingRuns& all) {
   std::string text =
-      "id,group,model,gpu,precision,kind,framework,year,software,gpus,published_seconds,"
-      "simulated_seconds\n";
+      "id,group,model,gpu,precision,kind,framework,year,software,gpus,network,"
+      "published_seconds,simulated_seconds\n";
   for (const TrainingRun& run : all.runs) {
     if (run.quantity != "seconds" || !run.relative_error() || run.anchor) continue;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6g},{:.6g}\n", csv_field(run.id),
-                        csv_field(run.group()), csv_field(run.shape), csv_field(run.gpu),
-                        run.precision, run.kind, csv_field(run.framework), run.year,
-                        csv_field(run.software), run.gpus, run.published, *run.simulated);
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{:.4g},{:.6g},{:.6g}\n", csv_field(run.id),
+                    csv_field(run.group()), csv_field(run.shape), csv_field(run.gpu), run.precision,
+                    run.kind, csv_field(run.framework), run.year, csv_field(run.software), run.gpus,
+                    run.network, run.published, *run.simulated);
   }
   return text;
 }

@@ -13,6 +13,7 @@
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
 #include "sim/prepare/prepare.h"
+#include "sim/read/band.h"
 #include "sim/read/scenario.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/runs/rules.h"
@@ -82,6 +83,7 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
       const Transformer& model = scenario->modelled->model;
       run.kind = model.experts ? "moe" : "dense";
       run.shape = model_shape(model.num_layers, model.hidden_size);
+      run.network = network_of(*scenario);
       if (run.model.empty()) {
         run.model = fmt::format("{} layers of {}", model.num_layers, model.hidden_size);
       }

@@ -29,6 +29,7 @@ struct TrainingRun {
   std::string release;   // the framework's version, as its rule tells them apart
   std::string software;  // the generation of the software catalogue that it is simulated as
   int gpus = 0;
+  double network = 0;   // as Residual::network
   bool anchor = false;  // others are simulated by it
   double published = 0;
   std::optional<double> simulated;
@@ -64,7 +65,7 @@ std::string runs_rows(const TrainingRuns& all);
 // relative_error, status, reason, group}; status is `simulated`, `anchor` or `not modelled`.
 std::string runs_json(const TrainingRuns& all);
 // The simulated figures in seconds: id, group, model, gpu, precision, kind, framework,
-// year, software, gpus, published_seconds, simulated_seconds.
+// year, software, gpus, network, published_seconds, simulated_seconds.
 std::string residuals_csv(const TrainingRuns& all);
 // SVG: the errors of every group on a line of its own.
 std::string runs_drawing(const TrainingRuns& all);
