@@ -35,6 +35,32 @@ std::string stop_of(const std::string& flags) {
   return draft.stops.empty() ? "" : draft.stops[0].first;
 }
 
+// Megatron-LM's own layers, the only ones of Megatron-DeepSpeed, are told to attend by one kernel.
+TEST(MegatronLayers, KeepScoresWhereNoKernelFusesAttention) {
+  const auto flash = [](const std::string& flags) {
+    return read(drafted(kSmall + "--bf16 " + flags)).modelled->context.flash_attention;
+  };
+  EXPECT_TRUE(flash(""));
+  EXPECT_FALSE(flash("--transformer-impl local"));
+  EXPECT_TRUE(flash("--transformer-impl local --use-flash-attn"));
+  EXPECT_FALSE(flash("--deepspeed"));
+  EXPECT_TRUE(flash("--deepspeed --use-flash-attn-v2"));
+}
+
+TEST(MegatronLayers, DropOutAsTheFrameworkDoesUnlessTold) {
+  const auto drops = [](const std::string& more) {
+    const Settings settings = read_yaml_settings(
+        "megatron", "c.yaml",
+        "world_size: 8\nmodel_name: {model: llama3-8b}\nmodel: {seq_length: 4096}\n"
+        "train: {global_batch_size: 16, micro_batch_size: 1}\n" +
+            more);
+    const Draft draft = megatron_draft(settings, "dgx-h100");
+    return has_key(draft.memory, "dropout");
+  };
+  EXPECT_TRUE(drops(""));
+  EXPECT_FALSE(drops("recipe: llama3_8b_pretrain_config\n"));
+}
+
 TEST(MegatronLayers, ReadsLinearAttentionOfEveryNthLayer) {
   const Transformer model = model_of(
       "--experimental-attention-variant gated_delta_net --linear-attention-freq 4 "
