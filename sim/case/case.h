@@ -1,6 +1,6 @@
 // A case: one schedule of a scenario with all that follows from it before anything is simulated.
 //
-// An outline says where stages stand and how a layer's passes run; with a layout a case follows:
+// An outline says where stages stand and how a layer's passes run. With a layout a case follows:
 // bytes and seconds of every stage, what closes an iteration, limits. Both are immutable once made
 // and share the scenario. sim/prepare makes cases where something has to be found by trying.
 #pragma once

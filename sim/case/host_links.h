@@ -10,9 +10,9 @@
 
 namespace pipesim {
 
-// Seconds of copies, where they are not given, follow from the bytes that F acquires and the host
-// links of a cluster by name (docs/reference/model.md, "Offload"). For make_case, once bytes are
-// known. O(stages).
+// Adds the seconds of copies where they are not given. They follow from the bytes that F acquires
+// and the host links of a cluster by name (docs/reference/model.md, "Offload"). For make_case, once
+// bytes are known. O(stages).
 void add_host_links(Case& made);
 
 // The case's problem with passes lengthened by the compute that the program's copies take

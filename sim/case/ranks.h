@@ -13,8 +13,8 @@ int rank_of(const Scenario& scenario, int pipeline, int device);
 // GPUs of a device of the pipeline, in all its replicas.
 int ranks_of_device(const Scenario& scenario);
 
-// Ranks of one stage stand next to each other and copy to the host alike, at the same time: how
-// many of them share a switch. Requires a cluster by name.
+// How many ranks of one stage share a switch. They stand next to each other and copy to the host
+// alike, at the same time. Requires a cluster by name.
 int ranks_on_a_switch(const Scenario& scenario);
 
 // The cluster that pipeline positions see (rank_of), where seconds follow from a model. Each

@@ -24,7 +24,7 @@ struct Throughput {
 };
 
 // True where counting all of attention adds a fifth or more to a causal model's FLOPs, as at long
-// sequences: people are shown the causal MFU there.
+// sequences. People are shown the causal MFU there.
 [[nodiscard]] constexpr bool shows_causal(double mfu, double mfu_causal) {
   return mfu >= 1.2 * mfu_causal && mfu > 0;
 }

@@ -1,6 +1,6 @@
-// Costs of units that are not alike: microbatches of other documents or other factors, and slices
-// of a sequence, whose attention grows with their position (docs/reference/model.md, "Unequal
-// microbatches").
+// Costs of units that are not alike (docs/reference/model.md, "Unequal microbatches"). They are
+// microbatches of other documents or other factors, and slices of a sequence, whose attention grows
+// with their position.
 #pragma once
 
 #include <span>

@@ -2,8 +2,8 @@
 //
 // `kTogether` of them form a vector of the compiler, as many as one of the processor holds. Left to
 // find vectors in loops over arrays, g++ computes most lanes one by one. Every lane gives the bits
-// of a double. All is inline and by reference, and its users are templates of the vector: they are
-// compiled for each processor that a source is for (lanes_avx2.cc).
+// of a double. All is inline and by reference. Its users are templates of the vector, compiled for
+// each processor that a source is for (lanes_avx2.cc).
 #pragma once
 
 #include <array>

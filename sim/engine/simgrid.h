@@ -9,7 +9,8 @@
 // is replayed instead, many times as fast; GPUs that are hosts and lose shares to messages,
 // change speed or have their energy counted are always SimGrid's.
 // Besides what engine.h says: InfeasibleError when a GPU that stands still for good leaves tasks
-// unfinished, LogicError for durations that are no times and for faults of SimGrid, with its words.
+// unfinished. LogicError for durations that are no times, and for faults of SimGrid, with its
+// words.
 #pragma once
 
 #include <memory>

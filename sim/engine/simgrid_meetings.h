@@ -20,8 +20,8 @@ struct JobWays {
   std::uint64_t hosts = 0;
 };
 
-// True where two messages of the timeline flow over one link for more than an instant, a message
-// goes over a link twice, or two tasks compute on one host that is simulated (kExecution).
+// True in three cases. Two messages of the timeline flow over one link for more than an instant. A
+// message goes over a link twice. Two tasks compute on one host that is simulated (kExecution).
 // Otherwise nothing is ever shared, and the engine would give every task the same times. O(n log n)
 // in the tasks of the busiest link; 4 bytes per link of a message.
 bool anything_meets(const JobWays& ways, const Timeline& timeline);

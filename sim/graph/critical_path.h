@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// From a task that waits for nothing to the one that ends last (ties: the lowest id), each one
-// being what the next one waited for longest. O(length x edges per task).
+// From a task that waits for nothing to the one that ends last (ties: the lowest id). Each is the
+// one that the next waited for longest. O(length x edges per task).
 std::vector<TaskId> critical_path(const TaskGraph& graph, const Timeline& timeline);
 
 }  // namespace pipesim

@@ -1,6 +1,6 @@
 // The tasks of one or more pipelines over one or more iterations, and what each of them waits for.
 //
-// Tasks are numbered in a topological order: a task comes after all that it waits for, and the
+// Tasks are numbered in a topological order. A task comes after all that it waits for, and the
 // compute tasks of one device come in program order. An edge leads from a task to one that it waits
 // for. The edges of a task are adjacent (program order first), as compressed rows of Boost.Graph,
 // whose algorithms run on them (boost_rows.h). Device, pass kind, duration and bytes that tasks

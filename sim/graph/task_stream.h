@@ -172,8 +172,8 @@ class TaskStream {
     if (options_.sync != OptimizerSync::kPostValidation) synchronise(barrier_, iteration);
   }
 
-  // The optimizer steps. Without a reduction that joined all devices, a device still waits for its
-  // replicas, with which it shares the gradients: the same position of every pipeline.
+  // The optimizer steps. Without a reduction that joined all devices, a device still waits for the
+  // replicas with which it shares the gradients. They stand at the same position of every pipeline.
   void step(const std::vector<std::uint32_t>& classes, int iteration) {
     const std::vector<Task> ended = last_;
     const bool joined = options_.sync == OptimizerSync::kAllReduce;

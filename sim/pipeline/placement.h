@@ -21,12 +21,12 @@ class Placement {
   static Placement looped(int devices, int chunks);
   // Two chunks; device d holds stages d and 2p-1-d, so that device 0 holds the first and the last.
   static Placement vee(int devices);
-  // Chunk c of device d is virtual stage c*p+d where c is even, c*p+p-1-d where it is odd: the
-  // stages run down the devices and back up. Two chunks are `vee`.
+  // The stages run down the devices and back up. Chunk c of device d is virtual stage c*p+d for
+  // even c, c*p+p-1-d for odd c. Two chunks are `vee`.
   static Placement wave(int devices, int chunks);
-  // Two copies of the model in opposite directions: virtual stages 0..p-1 on devices 0..p-1 carry
-  // the first half of the microbatches, p..2p-1 on devices p-1..0 the second. There is no edge from
-  // p-1 to p.
+  // Two copies of the model in opposite directions. Virtual stages 0..p-1 on devices 0..p-1 carry
+  // the first half of the microbatches; p..2p-1 on devices p-1..0 carry the second. There is no
+  // edge from p-1 to p.
   static Placement bidirectional(int devices);
   // Stage s on `device_of[s]`; every device up to the last that is named holds at least one (throws
   // LogicError otherwise). The chunks of a device are numbered in stage order. The stages of

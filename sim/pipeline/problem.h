@@ -60,9 +60,9 @@ struct Problem {
   // and the largest bytes. Empty: all units cost what `stages` says.
   std::vector<UnitKind> kinds = {};
   std::vector<std::uint32_t> kind_of_unit = {};
-  // FB of two chunks of a device: by virtual stage of F, and by chunk of BW (as many as
-  // Placement::chunks(); those that the device lacks count nothing). Empty: what block_seconds
-  // (sim/execution/evaluate.h) makes of the two stages' own.
+  // FB of two chunks of a device, by virtual stage of F and by chunk of BW. A stage has
+  // Placement::chunks() values; those of chunks that the device lacks count nothing. Empty: what
+  // block_seconds (sim/execution/evaluate.h) makes of the two stages' own.
   std::vector<Seconds> blocks = {};
   std::optional<Bytes> activation_limit;  // per device
   Objective objective = Objective::kCost;

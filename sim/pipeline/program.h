@@ -22,7 +22,7 @@
 namespace pipesim {
 
 // The messages that wait on the edge from the last device back to the first, the next chunk of a
-// looped placement. kFirstOfGroup waits only for microbatches that are multiples of p. The
+// looped placement. With kFirstOfGroup only microbatches that are multiples of p wait. The
 // evaluator behind Zero Bubble Table 5 treats its 1F1B-I column so; no real runtime can.
 enum class WrapAround { kEvery, kFirstOfGroup };
 

@@ -19,7 +19,7 @@ struct SliceTime {
 inline constexpr int kMostSliceUnits = 128;
 
 // The latency of a pipeline through which `microbatches` sequences pass one after the other, cut
-// alike: all work, and what the slowest slice takes to pass.
+// alike. It is all work, plus the time that the slowest slice takes to pass.
 Seconds latency(const std::vector<SliceTime>& slices, int microbatches);
 
 // Lengths in units, from the first tokens on, together `units`: at most `most` plans, the one of

@@ -27,9 +27,8 @@ struct BlockFigures {
   [[nodiscard]] int most_in_flight() const;
 };
 
-// Instantiates the block for this problem. Lifespans are those of a microbatch in the middle; with
-// fewer microbatches than twice the lifespan over the period, no microbatch may be in a steady
-// state.
+// Instantiates the block for this problem. Lifespans are those of a microbatch in the middle. With
+// fewer microbatches than twice the lifespan over the period, none may be in a steady state.
 BlockFigures figures_of(const Description& description, const Problem& problem);
 
 }  // namespace pipesim

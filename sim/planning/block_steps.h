@@ -1,5 +1,5 @@
 // From a repeated building block to its schedule: warm up, cool down, fill holes. Each step takes
-// the orders of all devices, and changes them; `chunks` is how many may be in flight on a device.
+// the orders of all devices, and changes them. `chunks` is how many may be in flight on a device.
 // sim/planning/building_block.h says what they come from.
 #pragma once
 
@@ -20,8 +20,8 @@ void drop_surplus(VeeOrders& orders, int microbatches);
 // With few microbatches there is memory left: the first W go last.
 void delay_weights(VeeOrders& orders, int chunks);
 
-// The last B as tight as they can be: one column of B0 and B1 each runs over the devices as a wave,
-// and W where holes are left.
+// Lays the last B as tight as they can be. One column of B0 and B1 each runs over the devices as a
+// wave; W fill the holes that are left.
 class CoolDown {
  public:
   // After `squeeze`. False when the wave meets what stays.

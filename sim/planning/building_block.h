@@ -1,5 +1,5 @@
-// Building blocks of V-shaped schedules (Qi et al., Pipeline Parallelism with Controllable Memory,
-// arXiv 2405.15362, sections 3 and 4, appendix A) and the schedules that repeat them.
+// Building blocks of V-shaped schedules and the schedules that repeat them. Source: Qi et al.,
+// Pipeline Parallelism with Controllable Memory, arXiv 2405.15362, sections 3 and 4, appendix A.
 //
 // A block says in which of six unit slots each device runs the six passes of a microbatch. One
 // microbatch enters every six slots, and the lifespans in the block decide the memory. A schedule
@@ -52,8 +52,8 @@ class BlockBuilder {
   // `rounds` of them shows. O(p rounds).
   [[nodiscard]] double period(const VeeTimes& times, int rounds);
 
-  // The schedule of the placed block, with at most `limit` chunks in flight on a device; false when
-  // it has more, or does not fit together. O(p max(p, m)).
+  // Builds the schedule of the placed block, with at most `limit` chunks in flight on a device.
+  // False when it has more, or does not fit together. O(p max(p, m)).
   bool build(int limit);
   // The least limit that gives the last schedule. With at most as many microbatches as devices, the
   // schedule depends on the limit too.

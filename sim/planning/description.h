@@ -86,8 +86,9 @@ struct Description {
   Location where = {};  // of the block, or the rules
 };
 
-// The names in formulas, in the order of their values: of a placement; of parameters, followed by
-// those before them; and of `at` and of copies, after the sizes and all parameters.
+// The names in formulas, in the order of their values: of a placement, of parameters, and of `at`
+// and copies. A parameter's formula also has the parameters before it, after the sizes. In `at` and
+// copies these names come after the sizes and all parameters.
 std::vector<std::string> placement_names();  // p v s
 std::vector<std::string> size_names();       // p v m n
 std::vector<std::string> pass_names();       // s d c i k copy
@@ -99,15 +100,15 @@ std::vector<std::string> reserved_names();
 std::vector<long> values_of(const Description& description, const Problem& problem);
 
 // The options that set every free parameter which `given` does not, in every way that the ranges
-// leave; nothing where there are more than `most` ways.
+// leave. Nothing where there are more than `most` ways.
 using ScheduleOptions = std::map<std::string, OptionValue, std::less<>>;
 std::optional<std::vector<ScheduleOptions>> every_choice(const Description& description,
                                                          const Shape& shape,
                                                          const ScheduleOptions& given, size_t most);
 
 // The slots of all passes of a description with a block. InputError in the description where they
-// make no schedule: passes that are missing, double, in one slot or before their inputs, and
-// formulas without a value.
+// make no schedule. That is where passes are missing, double, in one slot or before their inputs,
+// or a formula has no value.
 Slotted instantiate(const Description& description, const Problem& problem);
 
 // A schedule of the description; its parameters with a range are options. Its `plan` and `place`

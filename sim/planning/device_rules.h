@@ -16,7 +16,7 @@
 namespace pipesim {
 
 // The next pass of a kind that the device has. For F, B, BW and R it is the next microbatch of a
-// chunk; for W the one whose B ran first; for a vocabulary's passes the next microbatch.
+// chunk. For W it is the one whose B ran first; for a vocabulary's passes, the next microbatch.
 struct RulePass {
   PassKind kind = PassKind::kF;
   std::optional<int> chunk = {};  // without it, as the order says, or the only one

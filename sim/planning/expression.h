@@ -1,8 +1,9 @@
 // A formula of whole numbers, as descriptions of schedules have them: `3 * p - 2 - d`.
 //
-// Written as in Python: `+ - * // %` (`//` and `%` round down, so that `x % n` is 0 to n - 1 for
-// n > 0), `< <= > >= == !=` (1 or 0), `and or not`, `a if condition else b`, `min(a, b, ...)`,
-// `max(a, b, ...)`, `gcd(a, b)`, parentheses, whole numbers and the names that its reader offers.
+// Written as in Python, with parentheses, whole numbers and the names that its reader offers. The
+// operators are `+ - * // %`, `< <= > >= == !=` (1 or 0), `and or not` and `a if condition else b`.
+// The functions are `min(a, b, ...)`, `max(a, b, ...)` and `gcd(a, b)`. `//` and `%` round down, so
+// that `x % n` is 0 to n - 1 for n > 0.
 #pragma once
 
 #include <cstdint>

@@ -5,15 +5,15 @@
 // in V-shape. Backwards are split; W runs in the order in which its B has run. Deterministic.
 // O(passes) per run, no allocation in `run`.
 //
-// Every run that does not give up ends in a program that can be executed and that keeps the limit,
-// if one microbatch fits on every device. Proof. An F runs only where, all owed W done, its
-// activation fits (a). An F0 also requires that the next F1 would fit if nothing but F0 without
-// their F1 were held (b): (f0 - f1) a0 + a1 <= limit, its own F0 counted.
+// Every run that does not give up ends in an executable program within the limit, if one microbatch
+// fits on every device. Proof. An F runs only where, all owed W done, its activation fits (a). An
+// F0 must also leave room for the next F1 (b). That is (f0
+// - f1) a0 + a1 <= limit, its own F0 counted, as if only F0 without their F1 were held.
 //
 // Let i be the least microbatch that is not through. Its next pass has its input, or the message is
 // on its way. A B needs no memory. An F0 of i finds a device that holds nothing once the owed W
-// have run. An F1 of i finds (f0 - i) a0; when the last of these F0 ran, f1 was at most i, so that
-// (b) says that it fits. The further rules hold back an F0 only in two cases: another F1 is due on
+// have run. An F1 of i finds (f0 - i) a0. When the last of these F0 ran, f1 was at most i, so that
+// (b) says that it fits. The further rules hold back an F0 only in two cases. Another F1 is due on
 // the device (memory kept for chunk 1), or a message is on its way to it (patience). So there is
 // always a pass that may run, and a device that may run one does.
 #pragma once

@@ -1,7 +1,7 @@
 // Shortens a program by justification. Its passes are pushed as late as they can go without a later
-// end, the last first, then as early as they can go, the first first. A pass goes into any gap of
-// its device that it reaches, so that each push also changes orders. Pushes go on as long as they
-// shorten.
+// end, the last first. Then they are pushed as early as they can go, the first first. A pass goes
+// into any gap of its device that it reaches, so that each push also changes orders. Pushes go on
+// as long as they shorten.
 //
 // Sources: Li and Willis, An iterative scheduling technique for resource-constrained project
 // scheduling, European Journal of Operational Research 56 (1992) 370-379; Valls, Ballestin and

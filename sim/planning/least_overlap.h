@@ -6,8 +6,8 @@
 
 namespace pipesim {
 
-// The least share of their seconds that F and BW of any two chunks of a device take as one block
-// (block_seconds in evaluate.h); at most 1. O(devices x chunks^2).
+// The least share of their seconds that F and BW of any two chunks take as one block; at most 1.
+// The chunks are of one device, the block is block_seconds in evaluate.h. O(devices x chunks^2).
 double least_overlap(const Problem& problem);
 
 // The problem with F, B and W shortened so that any two that may overlap take no longer in turn

@@ -8,8 +8,8 @@
 // the times.
 //
 // With a limit an F is ready only where it fits. With several chunks the oldest unfinished
-// microbatch must also fit beside it, so that it can always go on (the banker's algorithm with
-// microbatches as customers). Requires a problem from `for_planning`, a limit of at least one
+// microbatch must also fit beside it, so that it can always go on. This is the banker's algorithm
+// with microbatches as customers. Requires a problem from `for_planning`, a limit of at least one
 // microbatch's bytes of every chunk of a device, and no sharded vocabulary.
 //
 // Deterministic: devices that are free at the same time are asked by number. At most two questions

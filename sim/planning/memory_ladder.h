@@ -11,9 +11,9 @@
 
 namespace pipesim {
 
-// For planners that take long: a plan this near to the lower bound within the limit is good enough
-// to try neither lower limits nor other orders. It is then all by which a rung below can be
-// better.
+// For planners that take long. A plan within this factor of the lower bound at the limit is good
+// enough: neither lower limits nor other orders are tried. A rung below can then be better by no
+// more than this.
 inline constexpr double kNearEnough = 1.02;
 
 // Rungs are the multiples of a quarter (or of one part of `parts`) of 1F1B's peak. They span from

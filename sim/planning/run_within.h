@@ -1,8 +1,9 @@
 // Puts the passes of an order into a device's time again: F and B in the given order within a
 // memory limit. Each W runs where the device would wait, or where it has to give its memory back.
 //
-// The order is a list per device of F, B and W in any executable order (W are ignored: every B owes
-// one, the oldest is run first). Stages may differ in seconds and bytes. One direction, no splits.
+// The order is a list per device of F, B and W in any executable order. Its W are ignored: every B
+// owes one, and the oldest is run first. Stages may differ in seconds and bytes. One direction, no
+// splits.
 //
 // Either the order itself keeps the limit at every F, all owed W having run; or `hold_back` makes
 // it. An F then waits until its device also has room for the oldest unfinished microbatch to
@@ -30,8 +31,8 @@ struct WithinRules {
 struct WithinResult {
   PassLists lists;
   PlanTime time;  // in the unit of the problem's seconds
-  // The most bytes that had room, and the least that had none: within any limit from the one up to
-  // the other all would be the same.
+  // The most bytes that had room, and the least that had none. Within any limit from the one up to
+  // the other the run would be the same.
   Bytes asked, refused;
   // True if the run met a choice that the other value of `overtake` could take differently.
   // Otherwise both values give the same lists.

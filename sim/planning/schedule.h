@@ -1,7 +1,7 @@
 // A schedule: a record with a name, a source, what it accepts, what it claims and a pure function
 // from Problem to Program.
 //
-// One file in `schedules/` registers one record, and nothing else is edited: `pipesim list`, the
+// One file in `schedules/` registers one record, and nothing else is edited. `pipesim list`, the
 // gallery, the planner, the table of runtimes and the tests read the record. `./run_tests
 // schedules/NAME` holds the schedule to it. docs/how-to/add-a-schedule.md has a whole file to start
 // from; sim/planning/list_schedule.h plans by a rule for the next pass.
@@ -53,9 +53,9 @@ inline bool vocabulary_not_sharded(const Problem& problem) {
 }
 
 // A closed form and its domain, or none: a claim that is left out holds nowhere, and
-// `no_closed_form` says why. `domain` puts `holds` into words. It must cover p 2..16, m in {p, 2p,
-// 4p}, with F = B = W and with unequal F, B and W, or else `gap` says why it does not. Automatic
-// schedules claim the figures of their orders of least cost, not of least makespan.
+// `no_closed_form` says why. `domain` puts `holds` into words. It must cover p 2..16 and m in {p,
+// 2p, 4p}, with F = B = W and with unequal F, B and W. Otherwise `gap` says why it does not.
+// Automatic schedules claim the figures of their orders of least cost, not of least makespan.
 struct BubbleClaim {
   std::string_view formula = {};
   std::string_view domain = {};
@@ -123,8 +123,8 @@ using ScheduleOptions = std::map<std::string, OptionValue, std::less<>>;
 // Whose order it is: that of its `source`, or one of this project.
 enum class Origin : std::uint8_t { kPublished, kOurs };
 
-// A schedule with several placements has a record for each: the value of its option `placement`
-// that chooses this one, and whether it is the one without the option.
+// A schedule with several placements has a record for each. This holds the value of the option
+// `placement` that chooses the record, and whether it is the one without the option.
 struct PlacementChoice {
   std::string name = {};  // linear, looped or vee
   bool is_default = false;
@@ -189,8 +189,8 @@ struct Schedule {
   std::optional<CallGroups> calls = {};
   // How blocks of F and BW run under these options; nothing where the schedule has none.
   std::optional<BlockRun> (*blocks)(const ScheduleOptions& options) = nullptr;
-  // Its iterations run into each other, as one program of the microbatches of all of them; what it
-  // claims is of one iteration alone, with ramps.
+  // Its iterations run into each other, as one program of the microbatches of all of them. Its
+  // claims are of one iteration alone, with ramps.
   std::optional<WeightVersions> versions = {};
   Runtime runs_on = Runtime::kNone;
   // Why no framework runs it, and the most similar schedule that one does; shown where flags are

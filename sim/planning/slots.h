@@ -1,4 +1,4 @@
-// Orders of passes from slots: every pass of every microbatch takes unit slots of its device, and a
+// Orders of passes from slots. Every pass of every microbatch takes unit slots of its device, and a
 // device runs its passes in the order of their slots. Repeated building blocks are made so (Qi et
 // al., Pipeline Parallelism with Controllable Memory, arXiv 2405.15362).
 //
@@ -30,8 +30,8 @@ namespace pipesim {
 
 // Passes of one kind on one virtual stage.
 struct SlottedPasses {
-  // F, B, W, BW or R; or of the vocabulary of the device that has `vs`, its chunk 0, which are not
-  // held to wait for collectives.
+  // F, B, W, BW or R; or a pass of the vocabulary of the device that has `vs`, its chunk 0. The
+  // vocabulary's are not held to wait for collectives.
   PassKind kind = PassKind::kF;
   int vs = 0;
   int length = 1;  // slots of each

@@ -13,9 +13,9 @@ namespace pipesim {
 inline constexpr std::array<std::string_view, 5> kChoiceColumns{"schedule", "options", "recompute",
                                                                 "offload", "memory_limit"};
 
-// A text per column. `options` and `memory_limit` are empty where the choice states none;
-// `recompute` and `offload` then say "none", and `offload` "by the schedule" where it is part of
-// it.
+// A text per column. `options` and `memory_limit` are empty where the choice states none.
+// `recompute` and `offload` then say "none"; `offload` says "by the schedule" where the schedule
+// offloads by itself.
 using ChoiceColumns = std::array<std::string, kChoiceColumns.size()>;
 ChoiceColumns columns_of(const ScheduleChoice& choice);
 

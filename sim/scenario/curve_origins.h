@@ -1,5 +1,5 @@
-// Where the curves behind a scenario's seconds come from: its calibration file, the catalogue's
-// fits to measurements of others, or the catalogue's published and assumed numbers.
+// The origin of the curves behind a scenario's seconds. It is the scenario's calibration file, the
+// catalogue's fits to measurements of others, or the catalogue's published and assumed numbers.
 #pragma once
 
 #include <span>

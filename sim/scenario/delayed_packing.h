@@ -1,6 +1,6 @@
-// Packing of a stream of batches in which long documents wait (WLB-LLM, Wang et al. 2025, arXiv
-// 2503.17924, section 4): a batch has long documents for some of its microbatches only. The others
-// wait for these.
+// Packing of a stream of batches in which long documents wait. A batch has long documents for some
+// of its microbatches only; the others wait for these. Source: WLB-LLM, Wang et al. 2025, arXiv
+// 2503.17924, section 4.
 #pragma once
 
 #include <deque>

@@ -9,9 +9,9 @@ namespace pipesim {
 
 // Fills `documents`, `images` or `factors` of the scenario's unequal batch from seed `seed`;
 // nothing where all microbatches are alike. InputError at the draw where a list does not make the
-// scenario's microbatches, more images are drawn than a sequence holds, or too many documents wait.
-// O(documents x microbatches), of a stream (UnequalBatch::outliers) times the batches up to the
-// seed's.
+// scenario's microbatches. Also where more images are drawn than a sequence holds, or too many
+// documents wait. O(documents x microbatches), of a stream (UnequalBatch::outliers) times the
+// batches up to the seed's.
 void draw_batch(Scenario& scenario, std::uint64_t seed);
 
 }  // namespace pipesim

@@ -118,8 +118,8 @@ int recompute_chunks_of(const ScheduleChoice& choice);
 int offload_chunks_of(const ScheduleChoice& choice);
 // The parts that may leave, as a scenario writes them within `offload: {...}`; empty: everything.
 std::string scope_text(const Offload& offload);
-// How tables call the choice: its name, what it recomputes and what it offloads, and, in the same
-// brackets, what else tells it `apart` from others.
+// The choice's name in tables, with what it recomputes and what it offloads. The same brackets hold
+// what else tells it `apart` from others.
 std::string label_of(const ScheduleChoice& choice, const std::string& apart = {});
 // For each choice, what tells it apart from those whose label would be the same: its options, and a
 // number where that does not help. Empty where nothing has to.
