@@ -36,7 +36,7 @@ struct Cluster {
   BytesPerSecond nic_bandwidth{1e9};
   Seconds nic_latency;
   // Shares of a GPU that a concurrent message, and a copy to or from the host, take from compute
-  // (engine simgrid, gpu: host); not given: none.
+  // (engine simgrid, gpu: host). None where not given.
   std::optional<double> message_share;
   std::optional<double> copy_share;
   // Power of a GPU that waits and that computes, for energy accounting (engine simgrid, gpu: host).

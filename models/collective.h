@@ -1,7 +1,7 @@
 // How long a collective takes within a node and across nodes.
 //
-// Within a node: seconds = base + per_rank (n - 1) + (w + sqrt(w ramp)) / bandwidth. w is the bytes
-// that each rank sends in a ring, its own part counted at `own_share`. The constants are fitted to
+// Within a node: seconds = base + per_rank (n - 1) + (w + sqrt(w ramp)) / bandwidth. Each rank
+// sends w bytes in a ring, its own part counted at `own_share`. The constants are fitted to
 // measured curves by validate/calibration and stand in models/catalog/gpus.yaml. Across nodes the
 // transfer takes the longer of the ways within and between nodes, and latencies add.
 // docs/reference/model.md ("Hardware") states the formulas. Nothing allocates or throws.
@@ -67,8 +67,8 @@ struct GroupShape {
 };
 
 // 0 for a group of one. Every group of the layout runs at the same time, so that each rank has its
-// share of the node's NICs. kSendReceive: every rank sends `bytes` to its neighbour. Counts all its
-// steps.
+// share of the node's NICs. For kSendReceive every rank sends `bytes` to its neighbour. Counts all
+// its steps.
 Seconds collective_seconds(const Interconnect& interconnect, const Collective& collective,
                            GroupShape group);
 

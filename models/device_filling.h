@@ -31,8 +31,8 @@ struct LayerLine {
   double following_seconds;
 };
 
-// Where a kind of layer may stand: leading ones up to stage `turn`, following ones from it on, up
-// to `modules`, where the MTP modules stand.
+// Where a kind of layer may stand: leading layers up to stage `turn`, following layers from it to
+// stage `modules`. The MTP modules stand on stage `modules`.
 struct Zone {
   int turn = 0;
   int modules = 0;

@@ -23,8 +23,8 @@ inline bool is_quantized(Precision precision) {
   return precision == Precision::kFp8 || precision == Precision::kFp4;
 }
 
-// Bytes per weight that adding to its gradient moves: 4 read and 4 written where the matmul adds in
-// fp32; as much with a kernel of its own that adds 16 bits to 16.
+// Bytes per weight that adding to its gradient moves. A matmul that adds in fp32 reads 4 and writes
+// 4. A kernel of its own that adds 16 bits to 16 moves as much.
 inline constexpr double kAddedGradient = 8;
 
 // C (m x n) = A (m x k) B (k x n), `batch` of them in one kernel; 2 m n k flops each.

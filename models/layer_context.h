@@ -72,8 +72,8 @@ struct LayerContext {
   // Tokens go once to every node that has experts of theirs, and are handed on there (DeepEP,
   // HybridEP): Megatron's dispatcher `flex`. Without it once to every expert.
   bool flex_dispatcher = false;
-  // Tokens go to the experts in fp8 with scales (moe_dispatch_fwd_dtype), and so do the gradients
-  // of returned tokens (moe_combine_bwd_dtype), as in DeepSeek-V3 (arXiv 2412.19437, section
+  // Tokens go to the experts in fp8 with scales (moe_dispatch_fwd_dtype). So do the gradients of
+  // returned tokens (moe_combine_bwd_dtype). Both are as in DeepSeek-V3 (arXiv 2412.19437, section
   // 3.3.3).
   bool fp8_dispatch = false;
   bool fp8_combine_gradient = false;

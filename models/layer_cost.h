@@ -1,15 +1,15 @@
 // Seconds of one layer's passes on one GPU, kernel by kernel: models/layer_work.h's work timed by
 // models/gpu.h and models/collective.h.
 //
-// A pass takes the sum of its kernels, launches included, and of its exposed communication; or the
-// host's time to launch them, where that is longer (docs/reference/model.md, "Seconds"). Hidden
-// communication is, as in Megatron-LM:
+// A pass takes the sum of its kernels, launches included, and of its exposed communication. Where
+// the host's time to launch them is longer, it takes that (docs/reference/model.md, "Seconds").
+// Hidden communication is, as in Megatron-LM:
 // - in W, the tensor ranks' gathers of inputs, behind B's matmuls (Korthikanti 2023,
 //   section 4.2.2);
 // - in B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;
 // - with Overlap::tensor (tp_comm_overlap), in F and B, all but one of t parts of the tensor ranks'
-//   gathers and scatters, as far as the matmuls of the pass last: collective and matmul are cut
-//   into a part per rank and run a part apart;
+//   gathers and scatters, behind the pass's matmuls. Collective and matmul are cut into a part per
+//   rank and run a part apart, as far as the matmuls last;
 // - in F and B, the messages of context ranks around a ring, behind the parts of attention (`p2p`);
 // A collective behind a matmul takes Interconnect::exchange_share of the GPU from it, so that only
 // the rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing

@@ -1,10 +1,12 @@
 // One GPU's computing and traffic in one pass of one layer, and a model's FLOPs.
 //
-// Matmuls: a linear layer of k inputs and n outputs on m tokens is m x n x k in F, m x k x n in B,
-// k x n x m in W (2 m n k flops each; a bias, rotary positions and norms are memory-bound). A layer
-// of GPT takes sbh(24h + 4s) flops in F, sbh(24h + 8s) in B and 24 sbh^2 in W (Zero Bubble, arXiv
-// 2401.10241, Table 1). The logits take 2 sbhV in each (Narayanan 2021, arXiv 2104.04473,
-// appendix).
+// Matmuls of a linear layer of k inputs and n outputs on m tokens, 2 m n k flops each:
+//   F  m x n x k
+//   B  m x k x n
+//   W  k x n x m
+// A bias, rotary positions and norms are memory-bound. A layer of GPT takes sbh(24h + 4s) flops in
+// F, sbh(24h + 8s) in B and 24 sbh^2 in W (Zero Bubble, arXiv 2401.10241, Table 1). The logits take
+// 2 sbhV in each (Narayanan 2021, arXiv 2104.04473, appendix).
 //
 // Attention: scores and values are two matmuls forward and four backward, all s^2 of them. A flash
 // kernel makes the scores again backward (five), and half of all when causal (Dao 2023, arXiv

@@ -8,11 +8,11 @@
 // hold the same experts. Where only some data ranks divide a copy, the reduction is over these. The
 // fp32 copy of 16-bit gradients that a step makes is not counted: no activations are held then.
 //
-// Buffers hold, beside the divided state, the whole parameters of the running layer and the next
-// one: weights gathered for a pass, gradients before they are reduced. The device's two largest
-// layers are counted, as FSDP2 and Megatron-FSDP gather one ahead. Where F of one microbatch runs
-// beside BW of another, weights of four count. Weights that are not freed after their forward are
-// held whole all the time.
+// Beside the divided state, buffers hold the whole parameters of the running layer and the next
+// one. They are weights gathered for a pass and gradients before they are reduced. The device's two
+// largest layers are counted, as FSDP2 and Megatron-FSDP gather one ahead. Where F of one
+// microbatch runs beside BW of another, weights of four count. Weights that are not freed after
+// their forward are held whole all the time.
 //
 // Activations are models/layer_memory.h's, per microbatch and stage; the schedule decides how many
 // microbatches a device holds. Buffers are held beside them while a pass runs. O(layer kinds x

@@ -1,10 +1,10 @@
 // The split of layers that Vocabulary Parallelism calls Redis (arXiv 2411.05288, section 6).
 //
 // The last stage keeps the fewest layers with which it computes, output included, at least what the
-// mean stage does; none, where the output alone does. The other stages share the rest, the later
-// ones taking what does not divide, as the public code's --final-stage-num-layers has it. All eight
-// splits of the public runs are met. The paper says only that FLOPs are estimated as in Narayanan
-// 2021 and the longest stage is kept short. Pure functions. O(stages).
+// mean stage does. It keeps none where the output alone does so. The other stages share the rest,
+// the later ones taking what does not divide, as the public code's --final-stage-num-layers has it.
+// All eight splits of the public runs are met. The paper says only that FLOPs are estimated as in
+// Narayanan 2021 and the longest stage is kept short. Pure functions. O(stages).
 #pragma once
 
 #include <vector>

@@ -1,11 +1,11 @@
 // Seconds that sharded weights and gradients add to passes. Weights are all-gathered and gradients
 // reduce-scattered over the data ranks, a layer at a time, on a stream of their own.
 //
-// For layers 1..n of a stage, C is the compute of a layer's pass, G the gather of its weights, S
-// the scatter of its gradients. x is the share of the GPU that a collective takes from compute
-// beside it (Interconnect::exchange_share). While a layer is computed the next one's weights are
-// gathered, and in backward the gradients of the one before are scattered. The exposed part of a
-// collective c behind compute C is
+// For layers 1..n of a stage, C is the compute of a layer's pass, G its weights' gather, S its
+// gradients' scatter. A collective takes the share x of the GPU from compute beside it
+// (Interconnect::exchange_share). While a layer is computed the next one's weights are gathered,
+// and in backward the gradients of the one before are scattered. The exposed part of a collective c
+// behind compute C is
 //
 //     e(c, C) = max(x c, c - C)
 //

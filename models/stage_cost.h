@@ -1,4 +1,4 @@
-// From layers to stages: seconds of a stage's passes on one microbatch, of messages between stages,
+// From layers to stages: seconds of a stage's passes per microbatch, of messages between stages,
 // and of the step that closes an iteration (docs/reference/model.md, "Seconds"). Pure functions;
 // none allocates, except where it says so.
 #pragma once

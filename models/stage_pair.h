@@ -1,5 +1,5 @@
 // Seconds of one microbatch's forward of a stage together with another's backward of the same or
-// another stage: models/pair.h's streams with the parts of modelled layers.
+// another stage. The streams are models/pair.h's, with the parts of modelled layers.
 //
 // Layers of decoder and MTP modules are paired; embedding, encoder and output run before and after
 // them. The exchange of tokens of a pass is dispatch and combine, by their bytes. The element-wise

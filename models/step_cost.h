@@ -1,5 +1,6 @@
-// The step that closes an iteration on one GPU of a pipeline device: gradients over the data ranks,
-// the gradient norm, the optimizer step, and parameters back (docs/reference/model.md, "Seconds").
+// The step that closes an iteration on one GPU of a pipeline device (docs/reference/model.md,
+// "Seconds"). Its parts are gradients over the data ranks, the gradient norm, the optimizer step,
+// and parameters back.
 //
 // Gradients are reduced when the device's passes have ended, by an all-reduce. Where the optimizer
 // is sharded, it is a reduce-scatter, with an all-gather of 16-bit parameters after the step.

@@ -77,8 +77,8 @@ struct LatentAttention {
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
-// Attention to the tokens that an indexer finds: small heads, whose key serves all of them, score
-// every token, and a query attends to the best.
+// Attention to the tokens that an indexer finds. Its small heads, which share one key, score every
+// token. A query attends to the best.
 struct SparseAttention {
   int num_heads = 0;
   int head_size = 0;
@@ -166,10 +166,14 @@ struct Transformer {
   double rotary_percent = 1;    // of a head that positions turn
   int attention_window = 0;     // tokens that a layer `W` of the pattern sees; 0: there is none
   bool chunked_window = false;  // those of its own stretch of so many, not the last so many
-  // A letter a layer, repeated. With its MLP or experts: G attention over all tokens, W over a
-  // window, R linear attention, C attention with the keys and values of the layer before, S sparse
-  // attention, T the same with the tokens that the layer before found. By itself: M linear
-  // attention, * attention, - MLP, E experts. Empty: G.
+  // A letter a layer, repeated; empty: G. A layer with its MLP or experts:
+  //   G  attention over all tokens
+  //   W  attention over a window
+  //   R  linear attention
+  //   C  attention with the keys and values of the layer before
+  //   S  sparse attention
+  //   T  sparse attention to the tokens that the layer before found
+  // A layer by itself: M linear attention, * attention, - MLP, E experts.
   std::string layer_pattern;
   Norm norm = Norm::kRmsNorm;
   Positions positions = Positions::kRotary;

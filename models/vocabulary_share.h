@@ -1,5 +1,5 @@
 // The work, memory and exchange of a device's share of a vocabulary that all devices of a pipeline
-// divide (Vocabulary Parallelism, arXiv 2411.05288, sections 3 to 5).
+// divide. The method is Vocabulary Parallelism (arXiv 2411.05288, sections 3 to 5).
 //
 // The output's columns and the embedding's rows are divided evenly, over tensor ranks and devices.
 //   S    the logits of the share, their maximum, exponentials and sum
@@ -8,10 +8,10 @@
 //        the rows of the targets; vocab-1 and interlaced make it in T
 //   IF   the rows of the tokens that the share has, zeros for the others
 //   IB   their gradients into one of all rows, which is added to the main one
-// Learned positions and dropout stay on the first stage, the final norm on the last; with
-// vocabulary_devices, layer_work, layer_memory and layer_cost count no more there.
-// docs/reference/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in fixed
-// room.
+//
+// Learned positions and dropout stay on the first stage, the final norm on the last. With
+// vocabulary_devices, layer_work, layer_memory and layer_cost count no more there. The formulas are
+// in docs/reference/vocabulary-parallelism.md. Pure functions. O(1), held in fixed room.
 #pragma once
 
 #include <boost/container/static_vector.hpp>

@@ -1,5 +1,5 @@
-// One GPU's work in one pass of one layer, in terms that a GPU model can time: matmuls by shape,
-// attention, bytes moved by memory-bound kernels, and collectives.
+// One GPU's work in one pass of one layer, in terms that a GPU model can time. It holds matmuls by
+// shape, attention, bytes moved by memory-bound kernels, and collectives.
 //
 // Pure values in fixed room: building and timing one allocates nothing. A sweep does so for every
 // point. models/transformer.h makes them, models/gpu.h and models/collective.h time them.
@@ -38,8 +38,8 @@ struct Collective {
   int copies = 1;
   double reach = 1;  // share of the ranks among which a token's stand
   int steps = 1;     // so many times, one after the other
-  // The kernel in Work::attention that runs in as many equal parts as the group has ranks, each
-  // step beside one part; -1: it runs beside nothing.
+  // The kernel in Work::attention that this runs beside; -1: none. The kernel runs in as many equal
+  // parts as the group has ranks, each step beside one part.
   int beside = -1;
 };
 

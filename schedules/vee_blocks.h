@@ -1,5 +1,5 @@
 // Controllable memory's search for a V-shaped schedule (Qi et al., Pipeline Parallelism with
-// Controllable Memory, arXiv 2405.15362, sections 3 and 4, appendix A): it finds the fastest
+// Controllable Memory, arXiv 2405.15362, sections 3 and 4, appendix A). It finds the fastest
 // repetition of a building block (sim/planning/building_block.h) within a limit on activation
 // memory. For v-search and v-zb.
 //
@@ -8,11 +8,11 @@
 // few microbatches, and counts bytes as they are. It goes on where the paper's ends: the best are
 // put into time once more, each W where its device waits (run_within).
 //
-// It does so for the limit and every rung below it, at whole and half times 1F1B's peak, until a
-// program is within 2% of the lower bound. A rung whose programs all take more than `most` is left
-// out. Among orders that differ only in their W, the first is put into time. Work independent of
-// the limit is done once. O(blocks x p + rungs x (built x p^2 + finished x p m)); there are about
-// 10 p blocks for each of 6 orders, or 10 times kTurns.
+// It does so for the limit and every rung below it, until a program is within 2% of the lower
+// bound. The rungs are whole and half times 1F1B's peak. A rung whose programs all take more than
+// `most` is left out. Among orders that differ only in their W, the first is put into time. Work
+// independent of the limit is done once. O(blocks x p + rungs x (built x p^2 + finished x p m)).
+// There are about 10 p blocks for each of 6 orders, or 10 times kTurns.
 #pragma once
 
 #include <memory>

@@ -3,13 +3,13 @@
 //
 // Warm-up: as many F as fit in memory and before the first B. Then one F and one B in turn: a W
 // fills its device's wait, or gives back the memory that an F needs. The hand-made orders of the
-// same kind (1F1B with B and W apart, ZB-H1, ZB-H2) are runs with other warm-ups: a W waits until
-// its device owes a number of them. O(p m) per run, whatever stages cost.
+// same kind (1F1B with B and W apart, ZB-H1, ZB-H2) are runs with other warm-ups. In them a W waits
+// until its device owes a number of W. O(p m) per run, whatever stages cost.
 //
 // Every run that does not give up ends in a program that can be executed and keeps the limit:
 //   - no device ever runs more F than the one upstream, and each has run F i before B i is due;
-//   - a device never has more microbatches between F and B than at the end of its warm-up, so that
-//     there is room for one more F, and for what a B acquires, as soon as the owed W have run.
+//   - a device never has more microbatches between F and B than at the end of its warm-up. So there
+//     is room for one more F, and for what a B acquires, as soon as the owed W have run.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The paper's heuristic for ZB-V (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241,
-// section 6): for `zb-v` as published, and one of the plans that `best` compares.
+// section 6). `zb-v` has it as published; it is one of the plans that `best` compares.
 //
 // Warm-up: as many F0 as fit before the first F1 comes back, then F0 and F1 until every device has
 // run about as many. Then rounds of one B and one F per device, which alternates between its chunks

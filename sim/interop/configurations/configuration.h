@@ -35,8 +35,8 @@ struct Configuration {
 Configuration configuration_of(Framework framework, const Case& made, const Program& program);
 
 // All files that a person starts from, the configuration first. Beside torchtitan's job file, which
-// its releases read, comes a script for its head, or in the job file the reason why head cannot run
-// it.
+// its releases read, comes a script for its head. Where head cannot run it, the job file says why
+// instead.
 std::vector<Configuration> files_of(Framework framework, const Case& made, const Program& program);
 
 // The frameworks that run the case exactly.

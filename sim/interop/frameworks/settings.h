@@ -1,9 +1,9 @@
 // Settings of a training framework, by name, with where they stand, and what became of each.
 //
 // Names are the framework's with underscores: `--num-layers` is num_layers. In nested files a name
-// is the last part of a path (Megatron's YAML, Bridge and NeMo, whose leaves bear Megatron's
-// names), or the whole path with dots (torchtitan, DeepSpeed). Where a name is set twice the last
-// one holds.
+// is the last part of a path where leaves bear Megatron's names (Megatron's YAML, Bridge and NeMo).
+// Elsewhere (torchtitan, DeepSpeed) it is the whole path with dots. Where a name is set twice the
+// last one holds.
 #pragma once
 
 #include <functional>
@@ -152,8 +152,8 @@ Settings read_yaml_settings(
     const ScriptReader& reader = [](const std::string&) { return std::nullopt; });
 // Adds what Primus' own settings say under Megatron-LM's names.
 void rename_primus_settings(Settings& settings);
-// YAML of a framework that says Megatron-LM's settings by other names (GPT-NeoX, nanotron), known
-// by paths that only its files have; nothing where it is none of these.
+// YAML of a framework that says Megatron-LM's settings by other names (GPT-NeoX, nanotron). It is
+// known by paths that only its files have; nothing where it is none of these.
 std::optional<Settings> read_renamed_settings(const std::string& file, const std::string& text);
 // TOML and JSON: leaves by path. A word in place of a JSON value is a template's, asked for by
 // name.

@@ -2,7 +2,7 @@
 //
 // A file is read as a whole, up to the size in sim/core/input_text.h and 64 deep. A list of events
 // too large to keep (a profiler's trace) can be handed over element by element, each then dropped.
-// InputError with file, line and column for text that is no JSON, is too large or too deep, and for
+// Text that is no JSON, is too large or too deep is an InputError with file, line and column. So is
 // a value of another kind than its reader expects. O(bytes).
 #pragma once
 

@@ -16,8 +16,9 @@ LaunchRanks ranks_of(const Case& made);
 // "64 GPUs of dgx-h100, data parallel size 8"
 std::string ranks_text(const LaunchRanks& ranks);
 
-// Parts of every such script: variables for nodes, ranks, address and the framework's folder, named
-// `folder`; and the same as the arrays NODES and ADDRESS of torchrun's options.
+// Parts of every such script. The first sets variables for nodes, ranks, address and the
+// framework's folder, named `folder`. The second has the same as the arrays NODES and ADDRESS of
+// torchrun's options.
 std::string launch_places(const LaunchRanks& ranks, std::string_view folder);
 std::string launch_arrays();
 

@@ -51,7 +51,7 @@ struct RangePattern {
 const std::vector<RangePattern>& default_patterns();
 
 // Reads passes of Primus (--dump_pp_data: a folder with config.json and pp_rank_*.json), tasks of
-// Megatron-LM's pull request 3138 (finished_tasks.json, or its folder), or our own CSV; the files
+// Megatron-LM's pull request 3138 (finished_tasks.json, or its folder), or our own CSV. The files
 // tell which. InputError with the place of the error.
 Recording read_passes(const std::string& path, const Location& asked);
 

@@ -2,7 +2,7 @@
 //
 // Variables, arrays, defaults, arithmetic, conditions, functions and loops have bash's meaning. A
 // value from outside (an unset variable, $1, a program's output, the presence of a file) is unknown
-// unless it is given; texts carry it as a mark. A condition on it takes every branch, and variables
+// unless it is given. Texts carry it as a mark. A condition on it takes every branch, and variables
 // that differ after the branches become unknown as well.
 #pragma once
 

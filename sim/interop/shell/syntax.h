@@ -78,8 +78,8 @@ inline bool is_shell_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// Behind the part of a word at `at`: a quoted text, an expansion or a letter. npos where it has no
-// end or holds too many others.
+// Behind the part of a word at `at`: a quoted text, an expansion or a letter. Returns npos where it
+// has no end or holds too many others.
 size_t shell_part_end(const std::string& text, size_t at, int depth = 0);
 
 }  // namespace pipesim

@@ -22,8 +22,8 @@
 
 namespace pipesim {
 
-// InputError at the row and column of the first cell that is wrong or double, of the rank that
-// lacks one, or of a cell or message that waits for ever.
+// InputError at the row and column of the first cell that is wrong or double. It is likewise thrown
+// at a rank without a cell, and at a cell or message that waits for ever.
 Program read_torch_csv(const std::string& name, const std::string& text);
 
 // The same rows in the letters of Program::text: 2F0, 2B0, 2W0, 2BW0, 2R0, or 3F0&1BW2 for an

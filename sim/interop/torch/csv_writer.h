@@ -17,9 +17,9 @@ namespace pipesim {
 void write_torch_csv(std::ostream& out, const Program& program,
                      std::string_view name = "this schedule");
 
-// The same rows for whatever the reader knows: with R, splits, passes of a shared vocabulary,
-// copies of the model and copies to the host too. Throws InfeasibleError for host links that
-// devices share and for a program that does not wait for every message.
+// The same rows for whatever the reader knows. They may have R, splits, passes of a shared
+// vocabulary, copies of the model and copies to the host too. Throws InfeasibleError for host links
+// that devices share and for a program that does not wait for every message.
 void write_csv(std::ostream& out, const Program& program, std::string_view name = "this schedule");
 
 }  // namespace pipesim

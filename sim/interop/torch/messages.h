@@ -1,8 +1,8 @@
 // Sends and receives of a schedule CSV, as PyTorch's dump of compute_comms has them.
 //
 // They are an order of their own. Each runs when those before it in its row have run, and takes
-// both ends at once, as NCCL's calls on one stream do. 1SEND_F0 is the output of stage 1's forward
-// and meets 2RECV_F0. Its input's gradient, 1SEND_B0, meets 0RECV_B0.
+// both ends at once, as NCCL's calls on one stream do. The output of stage 1's forward, 1SEND_F0,
+// meets 2RECV_F0. Its input's gradient, 1SEND_B0, meets 0RECV_B0.
 #pragma once
 
 #include <cstdint>

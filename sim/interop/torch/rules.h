@@ -3,13 +3,13 @@
 // The rules are those of torch.distributed.pipelining (schedules.py, since ScheduleDualPipeV:
 // _load_csv, _validate_schedule, _add_send_recv, _maybe_get_loss), for its action-list runtime
 // (_PipelineScheduleRuntime):
-//   - a stage is on one rank; an action is F, I, W, B, or an F and a B overlapped, of one stage and
-//     one microbatch;
-//   - per stage and microbatch F comes before I or B, and I before W; every stage runs all of them
-//     for every microbatch, so that I and W come in equal numbers;
-//   - sends and receives can be derived: the runtime lets a sender place its receiver's receive, so
+//   - a stage is on one rank;
+//   - an action is F, I, W, B, or an F and a B overlapped, of one stage and one microbatch;
+//   - per stage and microbatch F comes before I or B, and I before W;
+//   - every stage runs all of them for every microbatch, so that I and W come in equal numbers;
+//   - sends and receives can be derived. The runtime lets a sender place its receiver's receive. So
 //     a rank's next action is ready only when the data it receives has been sent before;
-//   - the last stage runs its forwards in order of microbatches: losses are kept in a list by
+//   - the last stage runs its forwards in order of microbatches. Losses are kept in a list by
 //     arrival, and each backward takes the one at its microbatch's place.
 #pragma once
 

@@ -19,8 +19,8 @@ struct PageParts {
   std::string page;
   std::vector<std::string> styles;
   std::vector<std::string> scripts;  // each uses what stands before it
-  // A live page asks the server that it comes from: the markup that it asks with, and the scripts
-  // that become the body of its function showReport(report).
+  // A live page asks the server that it comes from. `ask` is the markup that it asks with. The
+  // scripts of `components` become the body of its function showReport(report).
   std::string ask = {};
   std::vector<std::string> components = {};
 };

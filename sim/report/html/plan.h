@@ -19,8 +19,8 @@ struct PlanRow {
 // InputError at the input when a value is not what the page takes it for.
 void check_plan(const ReportInput& input, const nlohmann::ordered_json& document);
 
-// Drawn are of every plan its first layout, its baseline and those that hold less memory than all
-// before them, no more than kMostDrawnRows of all. Requires a document that check_plan takes.
+// Drawn are every plan's first layout, its baseline, and the layouts that hold less memory than all
+// before them. At most kMostDrawnRows are drawn in all. Requires a document that check_plan takes.
 std::vector<PlanRow> rows_of_plan(const nlohmann::ordered_json& document);
 inline constexpr int kMostDrawnRows = 8;
 

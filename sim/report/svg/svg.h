@@ -1,5 +1,5 @@
-// A schedule as an SVG drawing in the papers' style: a row per device, a box per pass with its
-// microbatch, bubbles white, time in units below.
+// A schedule as an SVG drawing in the papers' style. Each device has a row and each pass a box with
+// its microbatch. Bubbles are white, and time in units is below.
 //
 // Colours are those of palette.h: a hue per kind, chunk 0 light under dark numbers, the last chunk
 // dark under light ones. An overlapped block is its two passes, forward above backward. The text

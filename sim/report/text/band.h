@@ -33,8 +33,9 @@ struct Uncertain {
 // "16.1 to 18.2 s, 905 to 1,020 tokens/s/GPU, MFU 44% to 50%". Requires a band.
 std::string range_text(const Band& band, const Uncertain& simulated);
 
-// A line for a modelled result, which `name` names: "80% band of 22 measured runs (h100-sxm fp8
-// dense): 1f1b takes ...", or that no run is near. Nothing where costs are given.
+// A line for a modelled result, "80% band from 22 measured runs (h100-sxm fp8 dense): 1f1b takes
+// ...". `name` names the result. Where no run is near, the line says so. Nothing where costs are
+// given.
 std::string band_line(const Scenario& scenario, const std::string& name,
                       const Uncertain& simulated);
 

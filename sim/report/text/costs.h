@@ -1,5 +1,5 @@
 // The terms of a case's seconds and bytes, with the source of every number, as text that a person
-// can check by hand. docs/reference/model.md has the formulas.
+// can check by hand. The formulas are in docs/reference/model.md.
 #pragma once
 
 #include <span>

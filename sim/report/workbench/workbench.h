@@ -37,8 +37,8 @@ class Workbench {
   ~Workbench();
 
   // InfeasibleError, which says why, for a schedule that the page does not play as `pipesim run`
-  // does, or that is too large for it; else as make_program throws. Plans the schedule for up to
-  // twice its microbatches.
+  // does, or that is too large for it. Otherwise it throws what make_program throws. Plans the
+  // schedule for up to twice its microbatches.
   void add(const Case& made);
 
   // `folder` has the page's parts; InputError at `asked` when one cannot be read.
