@@ -1,11 +1,11 @@
 // Anchoring: from measured steps the few quantities that explain how far simulated ones are off.
 //
-// A step is T(c, r) + f: c a factor on the seconds of all kernels, r on those of gradients and
-// parameters over the data ranks (CostFactors). One run gives c alone, so that its step is met.
+// A step is T(c, r) + f. Here c is a factor on the seconds of all kernels, r on those of gradients
+// and parameters over the data ranks (CostFactors). One run gives c alone, so that its step is met.
 // Several runs give the least squares of relative differences. f needs runs with different numbers
 // of microbatches, r with different data-parallel sizes. Either is fitted only where the runs tell
-// it apart. That is where 1% of noise in each measured step moves it by at most kMostNoise of its
-// reference. f and the factors are never negative.
+// it apart. There 1% of noise in each measured step moves it by at most kMostNoise of its
+// reference. The factors and f are never negative.
 #pragma once
 
 #include <span>
@@ -34,8 +34,8 @@ struct AnchorFit {
   std::vector<std::string> unidentified;  // "reduction: all runs have 16 data-parallel ranks"
 };
 
-// Largest standard error with 1% of noise, of: the compute factor; the fixed part, as a share of
-// the shortest measured step; the factor on the reduction.
+// Largest standard error with 1% of noise, of the compute factor and of the factor on the
+// reduction. For the fixed part it is a share of the shortest measured step.
 inline constexpr double kMostNoise = 0.1;
 
 // Simulates each run about ten times for every quantity. Throws what prepare and simulate do, and

@@ -1,4 +1,4 @@
-// The one-cell protocol: of the runs of one model in one set-up, one number is fitted to one
+// The one-cell protocol for the runs of one model in one set-up. One number is fitted to one
 // measured cell, and every other cell is a prediction.
 #pragma once
 

@@ -17,8 +17,8 @@ double outside(double measured, double low, double high);
 // A measured step against a simulated one's band. Without a band nothing is outside.
 double outside_band(Seconds measured, Seconds simulated, const std::optional<Band>& band);
 
-// "inside the band of 35 runs like it, 2.78 s to 3.13 s (h100-sxm bf16 dense, NeMo 2025)", or by
-// how much outside, and what to check then.
+// "inside the band of 35 runs like it, 2.78 s to 3.13 s (h100-sxm bf16 dense, NeMo 2025)". Where it
+// is outside: by how much, and what to check then.
 std::string standing_text(Seconds measured, Seconds simulated, const std::optional<Band>& band);
 
 // The most that PyTorch allocated; `simulated` is without CUDA's context.

@@ -22,7 +22,7 @@
 //
 // One row and 1/4 are assumed, n^-0.4 is chosen for its coverage, which coverage_of measures. A
 // kind of conformal prediction by leaving out (Barber et al. 2021, the jackknife+), with weights
-// (Barber et al. 2023); without its guarantee, since groups are few.
+// (Barber et al. 2023). It lacks its guarantee, since groups are few.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ inline constexpr double kBandLevel = 0.8;
 struct Band {
   double low = 1;
   double high = 1;
-  // By how much two runs of one group differ in their factors, at the same level, as a share: what
-  // is off alike in both is not in it.
+  // By how much two runs of one group differ in their factors, at the same level, as a share.
+  // Errors that are alike in both are not in it.
   double difference = 0;
   std::size_t rows = 0;    // of the level, that it rests on
   std::string group = {};  // what they have in common with the query: "h100-sxm fp8 dense"

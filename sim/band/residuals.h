@@ -3,9 +3,9 @@
 // A CSV file with the columns
 //   id,group,model,gpu,precision,kind,framework,year,gpus,network,published_seconds,
 //   simulated_seconds
-// as `pipesim validate runs` writes it (models/catalog/residuals.csv; anchored_residuals.csv is of
-// the same runs, each but the first of its model, GPU, precision and software anchored on that
-// one).
+// as `pipesim validate runs` writes it (models/catalog/residuals.csv). The file
+// anchored_residuals.csv is of the same runs; each but the first of its model, GPU, precision and
+// software is anchored on that one.
 #pragma once
 
 #include <string>
@@ -31,8 +31,8 @@ struct Residual {
 // Layers and hidden size, which tell models apart whatever their names: "80x8192".
 std::string model_shape(int num_layers, int hidden_size);
 
-// InputError, with file and line, for a column that is missing and a number that is none; located
-// at `asked` where the file cannot be read. O(rows).
+// InputError, with file and line, for a column that is missing and a number that is none. It is
+// located at `asked` where the file cannot be read. O(rows).
 std::vector<Residual> read_residuals(const std::string& path, const Location& asked);
 // Reads a text; messages call it `name`.
 std::vector<Residual> parse_residuals(const std::string& text, const std::string& name);

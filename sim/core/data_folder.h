@@ -9,8 +9,8 @@
 
 namespace pipesim {
 
-// The folder `name` of the data, whether it exists or not: below the environment's PIPESIM_DATA,
-// where that is set, or else below share/pipesim of the prefix.
+// The folder `name` of the data, which need not exist. It is below the environment's PIPESIM_DATA
+// where that is set, else below share/pipesim of the prefix.
 std::string data_folder(const std::string& name);
 
 // The module `name` in lib/pipesim of the prefix, whether it exists or not.

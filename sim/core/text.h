@@ -22,8 +22,9 @@ std::string same_name(std::string_view name, std::span<const std::string> candid
 // The candidate that the name is, as same_name has it; the name where none is.
 std::string meant_name(std::string_view name, std::span<const std::string> candidates);
 
-// At most three candidates: those that have the name as whole words ("8b" in "llama3-8b"), then the
-// nearest name; else those in which the name is written, or that are written in it.
+// At most three candidates. First come those that have the name as whole words ("8b" in
+// "llama3-8b"), then the nearest name. Without any, those that contain the name or are contained in
+// it.
 std::vector<std::string> suggested_names(std::string_view name,
                                          std::span<const std::string> candidates);
 
@@ -33,8 +34,8 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 // Bytes of the character at `at`, by the table of well-formed sequences of the Unicode standard
 // (table 3-7); 0 where there is none.
 size_t length_of_character(std::string_view text, size_t at);
-// True if a terminal would obey something in the text: a control character of ASCII or of Unicode's
-// C1, other than a tab or a line's end.
+// True if a terminal would obey something in the text. That is a control character of ASCII or of
+// Unicode's C1, other than a tab or a line's end.
 bool has_control_character(std::string_view text);
 // The same with such characters, and bytes that are no UTF-8, written out: "\\x1b".
 std::string printable(std::string_view text);

@@ -1,5 +1,5 @@
 // Threads that stay from one loop to the next. Loops of a millisecond are too short to start a
-// thread for each: the kernel often leaves a new thread beside the one that started it.
+// thread for each. The kernel often leaves a new thread beside the one that started it.
 #pragma once
 
 #include <cstddef>

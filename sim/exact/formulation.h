@@ -1,11 +1,11 @@
 // The mixed-integer program whose optimum is the best order of passes.
 //
-// Variables: for every undecided pair of passes of a device, which runs first; for every pass, how
-// long its device has idled before it; and the cost. The start of a pass is a sum: its device's
-// start, the passes ordered before it, and that idle time. An order binds through idle time, which
-// never falls along a device. The usual big constant, which switches that off for the other order,
-// is then no horizon but the idle time that the bound on the cost leaves. Triples of passes are
-// kept free of cycles, which makes the order total.
+// Variables: which of every undecided pair of passes of a device runs first, how long every pass's
+// device has idled before it, and the cost. The start of a pass is a sum: its device's start, the
+// passes ordered before it, and that idle time. An order binds through idle time, which never falls
+// along a device. The usual big constant switches that off for the other order. It is then no
+// horizon, but the idle time that the bound on the cost leaves. Triples of passes are kept free of
+// cycles, which makes the order total.
 //
 // tests/exact/README.md compares it with the program of the Zero Bubble paper.
 #pragma once

@@ -2,8 +2,8 @@
 // gap of the best known order. Proven by our own bound where that is reached, else by CBC.
 //
 // Seconds become whole units. The unit is the largest that divides all of them. It must be a
-// multiple of a power of ten of a second, and the time at most kMostUnits of it; else it is a
-// kMostUnits-th of the time. No order is faster than the proven one by a unit or more.
+// multiple of a power of ten of a second, and the time at most kMostUnits of it. Otherwise the unit
+// is a kMostUnits-th of the time. No order is faster than the proven one by a unit or more.
 #pragma once
 
 #include <cstdint>

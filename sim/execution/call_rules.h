@@ -1,5 +1,5 @@
-// In which call of a device each message is sent and received: one function for each framework
-// (sim/pipeline/call_groups.h), which all rest on what the frameworks' own code does. O(passes).
+// The call of a device in which each message is sent and received. Each framework has one function
+// (sim/pipeline/call_groups.h); all rest on what the frameworks' own code does. O(passes).
 #pragma once
 
 #include "sim/execution/message_ends.h"

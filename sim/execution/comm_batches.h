@@ -73,8 +73,11 @@ class CommBatches {
 // runs on until it is held, then the next one that can go on does, first come first served.
 // Throws InfeasibleError when devices hold each other for good, naming what each waits for.
 //
-// Visitor: run(device, pass); send(message): both its batches have been issued; release(device):
-// the messages of its open batch have all been sent, and it goes on when they have arrived.
+// The visitor's functions:
+//   - run(device, pass);
+//   - send(message): both its batches have been issued;
+//   - release(device): the messages of its open batch have all been sent, and it goes on when they
+//     have arrived.
 template <class Visitor>
 void walk_batches(const Program& program, const CommBatches& batches, Visitor& visitor);
 

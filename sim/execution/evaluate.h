@@ -1,10 +1,9 @@
 // Longest path, device spans and activation peaks of a program under a problem, without building a
 // graph.
 //
-// For schedules and search, which compare many candidates. The arithmetic is the replay
-// engine's: a pass starts at the later of the end of the one before it and the arrival of its
-// messages. A test holds the two equal to the last bit. O(passes). Throws InfeasibleError on a
-// deadlock.
+// For schedules and search, which compare many candidates. The arithmetic is the replay engine's. A
+// pass starts at the later of the end of the one before it and the arrival of its messages. A test
+// holds the two equal to the last bit. O(passes). Throws InfeasibleError on a deadlock.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The two ends of every message of a program, and in which call of its device each end stands: what
-// the rules of call_rules.h and comm_batches.h speak of.
+// The two ends of every message of a program, and the call of its device in which each stands. The
+// rules of call_rules.h and comm_batches.h speak of these.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Activation offload as a transform of a program (PipeOffload, Wan et al. 2025, arXiv 2503.01328,
-// section 4): activations that lie idle between F and B wait on the host.
+// Activation offload as a transform of a program. Activations that lie idle between F and B wait on
+// the host. Source: PipeOffload, Wan et al. 2025, arXiv 2503.01328, section 4.
 //
 // No copy lengthens the iteration as planned. An activation goes out as soon as its F has ended and
 // its link is free, and comes back as late as it can. It stays on the device when the link could

@@ -54,8 +54,8 @@ struct Goodput {
 };
 
 // Requires a result with a throughput in tokens. InfeasibleError where neither the model nor
-// `reliability` gives the state's size, for a run that failures never let end, and before work of
-// more than `max_steps`.
+// `reliability` gives the state's size. Also for a run that failures never let end, and before work
+// of more than `max_steps`.
 Goodput goodput_of(const Case& made, const Result& result, const Reliability& reliability,
                    const GoodputQuestion& question);
 

@@ -42,13 +42,13 @@ struct RunTime {
   }
 };
 
-// Events of the seed: the same for every interval and restart, so that two settings are compared
-// under the same luck as far as it goes. Throws InfeasibleError for a run that would see over ten
-// million failures. O(failures + checkpoints).
+// Events of the seed. They are the same for every interval and restart, so that two settings are
+// compared under the same luck as far as it goes. Throws InfeasibleError for a run that would see
+// over ten million failures. O(failures + checkpoints).
 RunTime simulate_run(const InterruptedRun& run, std::uint64_t seed);
 
 // The checkpoints and failures that such a run has on average, by Daly's model of an interval (FGCS
-// 2006, eq. 20); infinite where failures hardly let one end.
+// 2006, eq. 20). Infinite where failures hardly let one end.
 double expected_steps(const InterruptedRun& run);
 
 // The interval between checkpoints that keeps the expected time short, with M the mean time between

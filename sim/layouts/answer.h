@@ -1,5 +1,5 @@
-// The answer of a plan as a person reads it: a sentence, a table that fits a terminal, its
-// certainty, its limit, and the change that would help most.
+// The answer of a plan as text. It has a sentence, a table that fits a terminal, its certainty, its
+// limit, and the change that would help most.
 #pragma once
 
 #include <optional>

@@ -20,9 +20,9 @@ std::optional<Planned> usual_layout(const PlanQuestion& question);
 
 // The layout of a tuned run that was published for the question's model, GPU and precision, the
 // nearest in sequence length and GPUs (recipes.h). It has that run's sizes, and its recomputation
-// where that is searched. Nothing where there is none, where the question is narrowed to other
-// sizes, and where it does not fit or idles for over a quarter of the time.
-// `stop` ends the search as in PlanOptions. Expert tensor ranks are searched.
+// where that is searched. Nothing where there is none, or where the question is narrowed to other
+// sizes. Nothing also where it does not fit or idles for over a quarter of the time. `stop` ends
+// the search as in PlanOptions. Expert tensor ranks are searched.
 struct Published {
   Planned planned;
   std::string run;  // its name in validate/papers/runs/runs.yaml
@@ -30,9 +30,9 @@ struct Published {
 std::optional<Published> published_layout(const PlanQuestion& question,
                                           const std::function<bool()>& stop = {});
 
-// The scenario's layout as a row beside the question's. Throws InputError at `where` for one of
-// another model, cluster, number of GPUs, batch or sequence length, of several schedules, or of a
-// schedule without a name.
+// The scenario's layout as a row beside the question's. Throws InputError at `where` for a scenario
+// of another model, cluster, number of GPUs, batch or sequence length. Also for several schedules,
+// or a schedule without a name.
 Planned baseline_of(const PlanQuestion& question, Scenario scenario, const Location& where);
 
 }  // namespace pipesim

@@ -3,7 +3,7 @@
 // Best first: points wait in the order of their lower bound on iteration time (bound.h). The one in
 // front gets a sharper bound and waits again, or is run by replay, as in `pipesim run`. A point
 // that offloads also gets a run without offload, which no copy can shorten. The search ends when
-// the least bound left is no better than the last of the layouts asked for: `exhaustive` runs every
+// the least bound left is no better than the last of the layouts asked for. `exhaustive` runs every
 // point and finds the same.
 //
 // Points beyond memory by their bound are not run. Tight layouts come, and wait, behind those that

@@ -1,8 +1,8 @@
 // The fastest of a plan's runs, of those that say the same one.
 //
 // Among runs of equal sizes and times, the first in the order of points stands. A layout that
-// recomputes or offloads modules is left out beside a layout that does less of it, is otherwise the
-// same, fits and takes no longer. The result does not depend on the order of runs.
+// recomputes or offloads modules is left out beside one that does less of it and takes no longer.
+// That one must fit and be otherwise the same. The result does not depend on the order of runs.
 #pragma once
 
 #include <optional>

@@ -48,8 +48,8 @@ std::string sizes_of(const PlanPoint& point);
 std::string divisions_text(const ClusterPlan& plan);
 
 // The first places that measured runs near the plan tell apart, and why the first is before the
-// second. "ramps +2.1%, kernels -0.4%" are shares of the first's time. Lines, or nothing where
-// fewer than two layouts are named.
+// second. Differences are shares of the first's time: "ramps +2.1%, kernels -0.4%". Lines, or
+// nothing where fewer than two layouts are named.
 std::string places_text(const ClusterPlan& plan);
 
 // How much faster the first is than the baseline, and why. A line, or nothing without a baseline.

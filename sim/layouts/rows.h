@@ -12,8 +12,8 @@ namespace pipesim {
 // `options.best` is 0 it is the most rows named. Otherwise the `options.best` fastest of all.
 void search_rows(ClusterPlan& plan, const PlanOptions& options);
 
-// Rows that run come before one that no framework runs, those that were run with contention by that
-// time before the others; names what each stands for.
+// Rows that run come before one that no framework runs. Next, those that were run with contention,
+// by that time, come before the others. Names what each stands for.
 void order_rows(std::vector<Planned>& rows);
 
 }  // namespace pipesim

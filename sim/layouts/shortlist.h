@@ -1,7 +1,7 @@
 // The layouts of a search that stand for an idea each, beside the fastest.
 //
-// A point that by its lower bounds can be none of them is not run, so that the choice does not
-// depend on the order of runs.
+// A point that by its lower bounds can be none of them is not run. So the choice does not depend on
+// the order of runs.
 #pragma once
 
 #include <array>

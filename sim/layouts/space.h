@@ -38,7 +38,8 @@ struct PlanExchange {
 };
 
 // Kinds worth trying: none, pointwise, selective, full, and those of Megatron's modules that the
-// model has, one more at a time, from the shortest forward on: layernorm, moe_act, mla_up_proj.
+// model has (layernorm, moe_act, mla_up_proj). Modules are added one at a time, from the shortest
+// forward on.
 std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model);
 
 // Modules worth offloading, beside none: those of attention and the norms, whose inputs are as

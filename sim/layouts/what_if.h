@@ -38,10 +38,10 @@ std::vector<PlanWhatIf> plan_named_what_ifs(const PlanQuestion& question, PlanOp
 
 inline constexpr std::array kWhatIfFactors{0.8, 1.1, 1.5, 2.0};
 
-// Multiplies one thing at a time by each factor: memory of a GPU, bandwidth between nodes,
-// bandwidth within a node, and GPUs with the same batch. GPUs take only factors that give whole
-// nodes, or a number within one. Each is a search as by `plan`, for one layout. Factors are above
-// 0.
+// Multiplies one thing at a time by each factor. The things are memory of a GPU, bandwidth between
+// nodes, bandwidth within a node, and GPUs with the same batch. GPUs take only factors that give
+// whole nodes, or a number within one. Each is a search as by `plan`, for one layout. Factors are
+// above 0.
 std::vector<PlanWhatIf> plan_what_ifs(const PlanQuestion& question, PlanOptions options,
                                       std::span<const double> factors = kWhatIfFactors);
 

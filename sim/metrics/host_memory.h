@@ -23,7 +23,7 @@ struct HostPeaks {
   std::vector<Bytes> nodes;
 };
 
-// An activation takes room on the host from the start of its copy out to the end of its copy in; at
+// An activation takes room on the host from the start of its copy out to the end of its copy in. At
 // equal times releases come first. Counts all iterations of the graph, since overlapping ones share
 // the host too. `shares` by device; empty: no node is known. O(n log n) of n copies.
 HostPeaks host_peaks(const TaskGraph& graph, const Timeline& timeline,

@@ -36,7 +36,7 @@ inline bool holds_in(const TaskGraph& graph, TaskId task, int iteration) {
 
 // Calls `visit` for every event of one iteration, or of all; where iterations stream, also of those
 // before it, whose microbatches are in flight. The events of a device come in order of time, at
-// equal times releases first: a pass acquires at its start and releases at its end. With copies to
+// equal times releases first. A pass acquires at its start and releases at its end. With copies to
 // the host all events come in order of time. O(tasks), with copies O(n log n).
 template <class Visit>
 void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int iteration,

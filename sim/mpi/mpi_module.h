@@ -1,5 +1,5 @@
-// The calls of MPI that pipesim needs, in a module of their own. libmpi takes tens of milliseconds
-// to load, and only a process that mpirun or srun has started needs it.
+// The calls of MPI that pipesim needs, in a module of their own. The library libmpi takes tens of
+// milliseconds to load, and only a process that mpirun or srun has started needs it.
 #pragma once
 
 #include <cstddef>

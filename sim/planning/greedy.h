@@ -7,8 +7,8 @@
 //
 // Every run that does not give up ends in an executable program within the limit, if one microbatch
 // fits on every device. Proof. An F runs only where, all owed W done, its activation fits (a). An
-// F0 must also leave room for the next F1 (b). That is (f0
-// - f1) a0 + a1 <= limit, its own F0 counted, as if only F0 without their F1 were held.
+// F0 must also leave room for the next F1, as if only F0 without their F1 were held (b). With its
+// own F0 counted, (f0 - f1) a0 + a1 <= limit.
 //
 // Let i be the least microbatch that is not through. Its next pass has its input, or the message is
 // on its way. A B needs no memory. An F0 of i finds a device that holds nothing once the owed W

@@ -1,5 +1,5 @@
 // Resolves `balance: auto`. Among splits of layers over stages that fit a GPU's memory it finds the
-// one with the least maximal stage time, and from there one with a shorter iteration
+// one with the least maximal stage time. From there it finds one with a shorter iteration
 // (faster_split.h).
 //
 // A stage takes its layers' seconds of F, B and W, and of R where every chunk recomputes

@@ -1,7 +1,7 @@
 // Critical paths of simulated splits, which bound the iterations of splits near by.
 //
-// A path exists in every split of the same order of passes: its passes take the seconds of their
-// stages' layers, all else on it stays. So the longest known path is a lower bound on the iteration
+// A path exists in every split of the same order of passes. Its passes take the seconds of their
+// stages' layers; all else on it stays. So the longest known path is a lower bound on the iteration
 // of another split. The bound is approximate where passes overlap or costs are given, and for the
 // optimizer's step, which is taken to grow as W does.
 #pragma once

@@ -7,9 +7,9 @@
 
 namespace pipesim {
 
-// One sentence where copies over a link 10% slower would leave a peak of activations more than a
-// quarter higher, or could not be planned; else empty. Plans the case twice where it may copy;
-// simulates nothing. Throws what make_program throws.
+// One sentence about copies over a link 10% slower. It says that they would leave a peak of
+// activations more than a quarter higher, or could not be planned. Empty where neither holds. Plans
+// the case twice where it may copy; simulates nothing. Throws what make_program throws.
 std::string knife_edge_of(const Case& made);
 
 }  // namespace pipesim

@@ -1,4 +1,4 @@
-// From a scenario to the cases of its schedules: finds what a scenario leaves to be found, the
+// From a scenario to the cases of its schedules. Finds what a scenario leaves to be found: the
 // balance of layers (balance.h) and how much offloads (automatic_offload.h).
 #pragma once
 

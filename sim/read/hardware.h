@@ -24,8 +24,8 @@ HardwareCatalog read_hardware(const YamlSource& gpus, const YamlSource& clusters
                               HardwareCatalog known = {});
 // `asked` locates the request, for when a file cannot be read.
 HardwareCatalog read_hardware_folder(const std::string& folder, const Location& asked);
-// The shipped catalogue with the user's: gpus.yaml and clusters.yaml, either of them, in the folder
-// that PIPESIM_CATALOG names or, without it, in ~/.config/pipesim/catalog where that is.
+// The shipped catalogue with the user's gpus.yaml and clusters.yaml, either of them. They are in
+// the folder that PIPESIM_CATALOG names, else in ~/.config/pipesim/catalog where that is.
 HardwareCatalog read_all_hardware(const Location& asked);
 // The GPUs of one file beside the shipped catalogue, by themselves.
 std::vector<GpuEntry> read_gpu_file(const std::string& path, const Location& asked);

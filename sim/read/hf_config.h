@@ -1,8 +1,8 @@
 // The inside of the reader of Hugging Face's config.json.
 //
 // models/catalog/architectures.yaml says which key of a file means what; its head describes its
-// form. A file is a few maps (HfMap); an entry of the table (Architecture) has formulas over their
-// keys; a derivation evaluates them to the keys of `model:` (docs/reference/scenario.md).
+// form. A file is a few maps (HfMap). An entry of the table (Architecture) has formulas over their
+// keys. A derivation evaluates them to the keys of `model:` (docs/reference/scenario.md).
 #pragma once
 
 #include <map>

@@ -22,9 +22,9 @@ struct LayerLetters {
   std::optional<YamlValue> from = {};
 };
 
-// A letter a layer, by one of the forms at the head of models/catalog/architectures.yaml, or by the
-// first form of a list that the file has. Empty when it has none. InputError at an entry without a
-// letter, and where a list does not cover every layer.
+// A letter a layer, by one of the forms at the head of models/catalog/architectures.yaml. A list of
+// forms stands for the first that the file has. Empty when it has none. InputError at an entry
+// without a letter, and where a list does not cover every layer.
 LayerLetters letters_of(const YamlValue& form, const HfFacts& facts);
 
 // The shortest letters that, repeated, are these.

@@ -12,7 +12,7 @@ namespace pipesim {
 
 std::vector<std::string> lines_of(const std::string& text);
 
-// The lines of the section `sweep`. Its key is at the start of a line of its own; the section ends
+// The lines of the section `sweep`. Its key is at the start of a line of its own. The section ends
 // before the next key in the first column and its comments.
 std::vector<bool> lines_of_sweep(const std::vector<std::string>& lines);
 

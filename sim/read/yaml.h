@@ -1,7 +1,7 @@
 // Strict reading of YAML: every value knows where it stands, and every mistake is an InputError
 // there.
 //
-// A key that is unknown, double or left unread is refused, as is a value of the wrong kind, out of
+// A key that is unknown, double or left unread is refused. So is a value of the wrong kind, out of
 // range or without its unit. The message has line, column, what was expected and the nearest valid
 // name. Dashes in keys count as underscores. A value set below a name (`cluster: dgx-h100`) changes
 // the named entry and keeps the name. Text that is no UTF-8, and text that YAML would leave out or

@@ -14,7 +14,7 @@ class Interrupted : public std::exception {};
 
 // Runs `device` in a process for each, and returns their records. All processes have ended when it
 // returns or throws. InfeasibleError, with the device and the reason: one died or threw, or some
-// are not done after `deadline` seconds (`place` says in words where a device stands).
+// are not done after `deadline` seconds. `place` says in words where a device stands.
 std::vector<DeviceRecord> run_processes(
     int devices, SharedBoards& boards, double deadline,
     const std::function<DeviceRecord(int device, Board& board)>& run,

@@ -120,8 +120,8 @@ constexpr std::string_view to_text(Semantics semantics) {
   return kNames[static_cast<std::size_t>(semantics)];
 }
 
-// By device. InfeasibleError for a program that does not wait for all its messages, for one whose
-// calls deadlock, and with kTorch for one that PyTorch does not run. O(passes x devices).
+// By device. InfeasibleError for a program that does not wait for all its messages, or whose calls
+// deadlock. With kTorch also for one that PyTorch does not run. O(passes x devices).
 std::vector<DeviceScript> scripts_of(const Program& program, const Durations& durations,
                                      Semantics semantics, std::optional<CallGroups> calls);
 

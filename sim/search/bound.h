@@ -69,8 +69,8 @@ struct Relief {
 // The same of programs with this relief, which only adds R to their passes: the bound without a
 // limit, and of each device
 //   - its work, R included;
-//   - the bytes times seconds that its microbatches must hold at least, over the limit: from F to R
-//     F's bytes, less those on the host; all bytes in R and B; W's bytes in W.
+//   - the bytes times seconds that its microbatches must hold at least, over the limit. From F to R
+//     they hold F's bytes, less those on the host; in R and B all bytes; in W, W's bytes.
 Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief);
 
 }  // namespace pipesim

@@ -12,8 +12,8 @@ namespace pipesim {
 
 inline constexpr int kMostExcluded = 150;
 
-// Between `least`, a lower bound, and `most`, the time of some program within the limit: the
-// largest that is found by halving to a five-hundredth of `most`.
+// The largest time between `least` and `most` that halving finds, to a five-hundredth of `most`.
+// `least` is a lower bound, `most` the time of some program within the limit.
 Seconds excluded_below(const Problem& problem, Bytes limit, Seconds least, Seconds most);
 
 }  // namespace pipesim

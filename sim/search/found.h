@@ -57,8 +57,8 @@ Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Pr
   return found;
 }
 
-// Less time first, then the one that keeps all, then the one that copies nothing, then less memory;
-// equal ones stay in the order of the registry.
+// Less time first, then the one that keeps all, then the one that copies nothing, then less memory.
+// Equal ones stay in the order of the registry.
 bool better(const Found& a, const Found& b);
 
 // True where it keeps every activation on its device and runs no forward again.

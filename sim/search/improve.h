@@ -19,20 +19,22 @@ struct Improved {
   Bytes peak_before, peak_after;
   Bytes limit;
   bool held_back = false;  // the order was above the limit and others stand in for it
-  // Times by the objective of `apart`, without the step that closes an iteration: of the order as
-  // it came, of the improved one, and the lower bound for this placement within the limit.
+  // Times by the objective of `apart`, without the step that closes an iteration. `time_before` is
+  // of the order as it came, `time` of the improved one. `bound` is the lower bound for this
+  // placement within the limit.
   Seconds time_before, time, bound;
   BoundReason reason;
 };
 
-// `others`: whether schedules of the same placement that plan within a limit are tried too, as they
-// are where the order itself does not keep it. Without a limit what the order itself holds at most;
-// with `others`, of an order without blocks, what it holds with B and W apart. Neighbours are
-// joined into overlapped blocks where those take less than their passes (sim/planning/pairs.h), and
-// blocks that the order has are taken apart and joined anew. The order is kept where nothing
-// shorter is found. InfeasibleError for a limit below one microbatch, and for two directions,
-// sequence splits, recomputation, copies, a sharded vocabulary, transfers that hold devices, and
-// unequal microbatches that overtake each other.
+// `others`: whether schedules of the same placement that plan within a limit are tried too. They
+// are tried anyway where the order itself does not keep the limit. Without `limit`, the limit is
+// the most that the order itself holds. With `others` and an order without blocks, it is the most
+// that the order holds with B and W apart. Neighbours are joined into overlapped blocks where those
+// take less than their passes (sim/planning/pairs.h). Blocks that the order has are taken apart and
+// joined anew. The order is kept where nothing shorter is found. InfeasibleError for a limit below
+// one microbatch, for two directions, sequence splits, recomputation, copies or a sharded
+// vocabulary. Also for transfers that hold devices, and unequal microbatches that overtake each
+// other.
 Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others = false);
 

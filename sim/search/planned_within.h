@@ -14,8 +14,8 @@ namespace pipesim {
 enum class Included : std::uint8_t { kSought, kAll };
 
 // Each keeps the limit under `problem`. Schedules that copy, that refuse the problem or find
-// nothing are left out, and orders with overlapped blocks or microbatches that overtake each other;
-// with `kAll` only unequal microbatches that do.
+// nothing are left out. So are orders with overlapped blocks, or with microbatches that overtake
+// each other. With `kAll`, equal microbatches may overtake each other.
 std::vector<Program> planned_within(const Problem& problem, Bytes limit, Included which);
 
 }  // namespace pipesim

@@ -4,11 +4,10 @@
 // choice of their free parameters, its orders, and refinements of the best. The result has a lower
 // bound and the gap.
 //
-// Families with v chunks per device share a device's costs evenly. A family is left out, with
-// the reason, if it refuses the shape or the limit, lacks a cost, or holds two copies of the
-// model. The options must allow those that copy to the host, recompute or split microbatches; a
-// split's part costs more than an even share. Programs beyond a node's host memory do not
-// count.
+// Families with v chunks per device share a device's costs evenly. A family is left out, with the
+// reason, if it refuses the shape or the limit. So is one that lacks a cost or holds two copies of
+// the model. The options must allow those that copy to the host, recompute or split microbatches; a
+// split's part costs more than an even share. Programs beyond a node's host memory do not count.
 //
 // The best program of every placement is refined, where some schedule fits. Where no schedule of a
 // placement has an order, a first-come order (first_come.h) is refined, unless only some families

@@ -55,8 +55,9 @@ using ScenarioAt = std::function<Scenario(std::string_view key, int size)>;
 // to 64 and its own size. InputError where the scenario has no model.
 MemoryScaling memory_scaling(const Scenario& scenario, size_t choice, const ScenarioAt& at);
 
-// k of the part ~ size^-k between the smallest and the largest size that have an answer: 1 where it
-// follows the size, 0 where it does not. Nothing with fewer than two, or where it takes no bytes.
+// k of the part ~ size^-k, between the smallest and the largest size that have an answer. It is 1
+// where the part follows the size, 0 where it does not. Nothing with fewer than two, or where it
+// takes no bytes.
 std::optional<double> exponent(const MemoryScaling& scaling, std::string_view axis, HeldPart part);
 
 // A row per size in GiB, the exponents, and what is left out with the reason.

@@ -1,5 +1,5 @@
-// The values of a scenario that a sensitivity analysis multiplies, one by one: the name of each,
-// whether a scenario has it, and how to change it.
+// The values of a scenario that a sensitivity analysis multiplies, one by one. A value comes with
+// its name, whether a scenario has it, and how to change it.
 //
 // A change is made on the scenario as read, as if a person had written the other number. So a
 // bandwidth reaches messages and collectives alike, and a slow device changes the run but not the

@@ -2,8 +2,8 @@
 //
 // A result is stored once under the key of its resolved scenario; points refer to it. A `commit`
 // that has returned survives kill -9 and a power cut: a rollback journal with synchronous=FULL. A
-// journal suits better than a write-ahead log. There are a few commits a second, the store is one
-// file, and it works on the network file systems of clusters, which share no memory. The process
+// journal suits better than a write-ahead log. There are a few commits a second, and the store is
+// one file. It works on the network file systems of clusters, which share no memory. The process
 // holds the store alone (locking_mode=EXCLUSIVE). Any failure leaves the file as it was at the last
 // commit. Every row has a checksum, checked at opening and at each reading, so that a change by the
 // disk is found.

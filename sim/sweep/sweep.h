@@ -3,9 +3,9 @@
 //
 // A setting is one combination, the first axis slowest; a point is a setting with one schedule:
 // point = setting * schedules + schedule. A point's key is the fingerprint of its resolved
-// scenario: the file without `sweep`, with the setting's values and the one schedule in place, and
-// the contents of the files that it names and of the catalogue. Immutable; a setting costs one
-// parse of the file's text without its section `sweep`.
+// scenario. That is the file without `sweep`, with the setting's values and the one schedule in
+// place. It includes the contents of the files that it names and of the catalogue. Immutable; a
+// setting costs one parse of the file's text without its section `sweep`.
 #pragma once
 
 #include <cstdint>
