@@ -129,8 +129,8 @@ TEST(PlanAnswer, NamesTheFewestChunksOfThoseThatTakeAsLong) {
   PlanQuestion one = plan.question;
   for (int chunks = 2; chunks <= to; ++chunks) {
     one.axes.chunks = {chunks};
-    const Planned& own = pipesim::plan(one, {.best = 1}).best.front();
-    const bool alike = own.iteration <= kAlike * fastest.iteration;
+    const Seconds own = pipesim::plan(one, {.best = 1}).best.front().iteration;
+    const bool alike = own <= kAlike * fastest.iteration;
     EXPECT_TRUE(chunks < from ? chunks + 1 < from || !alike : alike) << chunks;
   }
 }
