@@ -12,18 +12,25 @@ namespace {
 // How long a rank looks at its own workers before it looks at other ranks.
 constexpr int kTurnMilliseconds = 1;
 
-// Between ranks: first of all kDigest and the digest to rank 0; then the number of a worker in its
-// rank, or kEnd, and to rank 0 what has happened; then points or the event's text.
 constexpr std::int32_t kEnd = -1;
 constexpr std::int32_t kDigest = -2;
 
-std::string message(std::int32_t head, std::string_view rest) {
+// Opens each message between ranks. First kDigest and the digest go to rank 0; then points to a
+// worker, the kind and text of an event from it, or kEnd both ways.
+struct Head {
+  std::int32_t what = kEnd;  // or the number of a worker in its rank
+  // How often rank 0 knew that worker to have died: what was sent to an earlier life is given again
+  // by rank 0, and must not reach the next one too.
+  std::uint32_t life = 0;
+};
+
+std::string message(Head head, std::string_view rest) {
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
   return bytes.append(rest);
 }
 
-std::int32_t head_of(const std::string& bytes) {
-  std::int32_t head = kEnd;
+Head head_of(const std::string& bytes) {
+  Head head;
   std::memcpy(&head, bytes.data(), std::min(sizeof(head), bytes.size()));
   return head;
 }
@@ -31,11 +38,11 @@ std::int32_t head_of(const std::string& bytes) {
 }  // namespace
 
 MpiWorkers::~MpiWorkers() {
-  for (int rank = 1; rank < mpi_.size(); ++rank) mpi_.send(rank, message(kEnd, ""));
+  for (int rank = 1; rank < mpi_.size(); ++rank) mpi_.send(rank, message({kEnd}, ""));
   // A rank may be about to send: it has ended when it says so.
   for (int left = mpi_.size() - 1; left > 0;) {
     const auto came = mpi_.receive();
-    if (came && head_of(came->bytes) == kEnd) --left;
+    if (came && head_of(came->bytes).what == kEnd) --left;
   }
 }
 
@@ -48,7 +55,7 @@ void MpiWorkers::check_same(const std::string& digest, const Location& asked) co
       continue;
     }
     --left;
-    const bool same = came->bytes == message(kDigest, digest);
+    const bool same = came->bytes == message({kDigest}, digest);
     if (!same && (other == 0 || came->from < other)) other = came->from;
   }
   if (other == 0) return;
@@ -61,7 +68,7 @@ void MpiWorkers::check_same(const std::string& digest, const Location& asked) co
 void MpiWorkers::give(int worker, std::span<const std::uint32_t> points) {
   if (worker < local_.count()) return local_.give(worker, points);
   const std::string_view bytes(reinterpret_cast<const char*>(points.data()), points.size_bytes());
-  mpi_.send(worker / local_.count(), message(worker % local_.count(), bytes));
+  mpi_.send(worker / local_.count(), message({worker % local_.count(), lives_[worker]}, bytes));
 }
 
 std::vector<WorkerEvent> MpiWorkers::wait(int milliseconds) {
@@ -70,28 +77,32 @@ std::vector<WorkerEvent> MpiWorkers::wait(int milliseconds) {
   while (events.empty() && std::chrono::steady_clock::now() < until) {
     events = local_.wait(kTurnMilliseconds);
     while (auto came = mpi_.receive()) {
-      const int worker = came->from * local_.count() + head_of(came->bytes);
-      const auto kind = static_cast<WorkerEvent::Kind>(came->bytes.at(sizeof(std::int32_t)));
-      events.push_back({worker, kind, came->bytes.substr(sizeof(std::int32_t) + 1)});
+      const int worker = came->from * local_.count() + head_of(came->bytes).what;
+      const auto kind = static_cast<WorkerEvent::Kind>(came->bytes.at(sizeof(Head)));
+      if (kind == WorkerEvent::Kind::kDied) ++lives_[worker];
+      events.push_back({worker, kind, came->bytes.substr(sizeof(Head) + 1)});
     }
   }
   return events;
 }
 
 void serve_rank(LocalWorkers& local, const Mpi& mpi, const std::string& digest) {
-  mpi.send(0, message(kDigest, digest));
+  mpi.send(0, message({kDigest}, digest));
+  std::vector<std::uint32_t> lives(local.count());
   for (;;) {
     while (const auto came = mpi.receive()) {
-      const std::int32_t worker = head_of(came->bytes);
-      if (worker == kEnd) return mpi.send(0, message(kEnd, ""));
-      std::vector<std::uint32_t> points((came->bytes.size() - sizeof(worker)) /
+      const Head head = head_of(came->bytes);
+      if (head.what == kEnd) return mpi.send(0, message({kEnd}, ""));
+      if (head.life != lives[head.what]) continue;
+      std::vector<std::uint32_t> points((came->bytes.size() - sizeof(head)) /
                                         sizeof(std::uint32_t));
-      std::memcpy(points.data(), came->bytes.data() + sizeof(worker),
+      std::memcpy(points.data(), came->bytes.data() + sizeof(head),
                   points.size() * sizeof(points[0]));
-      local.give(worker, points);
+      local.give(head.what, points);
     }
     for (const WorkerEvent& event : local.wait(kTurnMilliseconds)) {
-      mpi.send(0, message(event.worker, static_cast<char>(event.kind) + event.text));
+      if (event.kind == WorkerEvent::Kind::kDied) ++lives[event.worker];
+      mpi.send(0, message({event.worker}, static_cast<char>(event.kind) + event.text));
     }
   }
 }

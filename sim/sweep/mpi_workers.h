@@ -18,7 +18,8 @@ namespace pipesim {
 // other rank. Its end lets the other ranks end.
 class MpiWorkers final : public Workers {
  public:
-  MpiWorkers(LocalWorkers& local, const Mpi& mpi) : local_(local), mpi_(mpi) {}
+  MpiWorkers(LocalWorkers& local, const Mpi& mpi)
+      : local_(local), mpi_(mpi), lives_(local.count() * mpi.size()) {}
   ~MpiWorkers() override;
   // Waits until every rank has reported its text's digest. InputError, at `asked`, for the first
   // whose `digest` differs.
@@ -31,6 +32,7 @@ class MpiWorkers final : public Workers {
  private:
   LocalWorkers& local_;
   const Mpi& mpi_;
+  std::vector<std::uint32_t> lives_;  // how often each worker of another rank has died
 };
 
 // Serves on a rank above 0 until rank 0 has no more points; `digest` is of the text it has read.
