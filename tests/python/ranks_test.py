@@ -140,9 +140,18 @@ class Ranks(unittest.TestCase):
                 self.refused("", MPIRUN + after(begun(f"out{rank}"), rank, "kill -KILL $k", f"{SWEEP} -o out{rank}"))
                 self.assertEqual(self.job(MPIRUN + f"{SWEEP} -o out{rank}".split())[0], 0)
                 self.assertEqual((self.folder / f"out{rank}/results.csv").read_bytes(), expected)
-        code, said = self.job(MPIRUN + after(begun("worker"), 1, "pkill -KILL -P $k", f"{SWEEP} -o worker"))
+
+    def test_whose_workers_die_lose_nothing(self):
+        sweep = SWEEP.replace("s.yaml", "many.yaml")
+        (self.folder / "many.yaml").write_text(SCENARIO.replace("from: 2000, to: 8000, step: 10", "from: 8, to: 2000, step: 1"))
+        self.assertEqual(self.job(f"{sweep} -o alone".split())[0], 0)
+        # A worker is likely to die while more points are on their way to it.
+        often = "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.0$i; pkill -KILL -P $k; done"
+        said = self.job(MPIRUN + after(begun("out").replace("; sleep 0.5", ""), 1, often, f"{sweep} -o out"))[1]
+        self.assertNotIn("internal error", said)
+        code, said = self.job(MPIRUN + f"{sweep} -o out".split())  # a point may have died twice
         self.assertEqual(code, 0, said)
-        self.assertEqual((self.folder / "worker/results.csv").read_bytes(), expected)
+        self.assertEqual(*[(self.folder / name / "results.csv").read_bytes() for name in ("alone", "out")])
 
     def test_of_a_sweep_whose_folder_vanishes_end_it(self):
         self.refused("out/results.sqlite'", MPIRUN + after(begun("out"), 0, "rm -r out", SWEEP + " -o out"))
