@@ -18,9 +18,10 @@ _COLUMNS = ("cluster", "schedule", "tensor_model_parallel_size", "pipeline_model
 
 
 class Layout(Row, PlannedMetrics):
-    """A layout of a plan: the keys of `layouts` of `pipesim plan --json`, and ``cluster``.
+    """A layout of a plan: the keys of `layouts` of `pipesim plan --json` (docs/reference/json.md), and ``cluster``.
 
-    That names its plan among several, as the CSV does: "dgx-h100:64 fp8".
+    ``cluster`` names its plan among several, as the CSV does: "dgx-h100:64 fp8". Times are seconds, memory is bytes;
+    a number that does not apply is None. `as_scenario` simulates it anew.
     """
 
     @property

@@ -169,11 +169,15 @@ class Scenario:
             given["schedule"], made = _without_functions(given["schedule"])
         return Scenario(self._name, self._text, _over(self._changes, texts_of(given)), made, self._parsed)
 
+    def _is_argument(self, key: str) -> bool:
+        """True if the key, "schedule.NAME", is an argument of the functions of its own schedules."""
+        return bool(self._made) and key.startswith("schedule.")
+
     def set(self, setting: Mapping[str, Any]) -> Scenario:
         """The same with other values by dotted keys; "schedule.NAME" is an argument of its own schedules' functions."""
         setting = _by_key(setting)
-        own = {key.partition(".")[2]: value for key, value in setting.items() if self._made and key.startswith("schedule.")}
-        rest = {key: value for key, value in setting.items() if key.partition(".")[2] not in own}
+        own = {key.partition(".")[2]: value for key, value in setting.items() if self._is_argument(key)}
+        rest = {key: value for key, value in setting.items() if not self._is_argument(key)}
         made = {index: each.using(**own) for index, each in self._made.items()} if own else self._made
         return Scenario(self._name, self._text, _over(self._changes, texts_of(changes_of(rest, {}))), made, self._parsed)
 
@@ -249,7 +253,11 @@ class Scenario:
         return report(self)
 
     def _key(self, surroundings: str) -> str:
-        """Equal for scenarios of equal numbers: by text, surroundings and the orders that functions made."""
+        """By what a sweep's folder finds the numbers of a scenario.
+
+        Equal for equal text, equal changes, equal orders that functions made and equal surroundings: the build, and
+        the files that text and changes name. The functions themselves do not count.
+        """
         return hashlib.sha256(repr((surroundings, self._text, self._changes, self._orders)).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:

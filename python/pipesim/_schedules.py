@@ -159,7 +159,12 @@ def pickled(made: Schedule, devices: int, microbatches: int) -> Schedule:
 
 
 def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> tuple[_pipesim.Scenario, str]:
-    """The scenario with the schedule in the place of its placeholder; a digest of the order that it made."""
+    """Calls the schedule for the scenario's devices and microbatches, and puts it in the place of its placeholder.
+
+    index: the place among the scenario's schedules. Returns the new scenario, and a digest of the order or block that
+    was made. Raises InputError where the schedule gives no order, at the device and the pass; exceptions of the
+    function pass through.
+    """
     result: Iterable[Any] = made(scenario.devices, scenario.microbatches)
     place = _pipesim.MadeSchedule(made.name, *_where(made))
     if isinstance(result, Mapping):
@@ -178,6 +183,11 @@ def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> tuple[_pi
 
 
 def _digest(index: int, made: Schedule, text: str) -> str:
+    """Names an order in a scenario, in hexadecimal.
+
+    Equal where place, name, chunks and text are. The text is that of all passes, or that of a block with its keys;
+    arguments of the function count by it alone.
+    """
     return hashlib.sha256(f"{index} {made.name} {made.chunks}\n{text}".encode()).hexdigest()
 
 

@@ -150,16 +150,26 @@ class _Kept:
 
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, "points.jsonl")
+        self._path = os.path.join(folder, "points.jsonl")
         self._writing = threading.Lock()
-        self._file = open(path, "a+", encoding="utf-8")
+        self._lines: dict[str, list[dict[str, Any]]] = {}
+        self._file = open(self._path, "a+", encoding="utf-8", errors="replace")
+        try:
+            self._lock()
+            self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def _lock(self) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise InputError(f"{path}: another sweep writes it", path) from None
+        except BlockingIOError:
+            raise InputError(f"{self._path}: another sweep writes it", self._path) from None
+
+    def _read(self) -> None:
+        """Takes the lines that are whole; ends the last one if it was cut off."""
         self._file.seek(0)
-        self._lines: dict[str, list[dict[str, Any]]] = {}
         whole = True
         for line in self._file:
             whole = line.endswith("\n")
@@ -168,21 +178,26 @@ class _Kept:
                 self._lines[kept["key"]] = kept["lines"]
         if not whole:
             self._file.write("\n")
+            self._file.flush()
 
     def get(self, key: str) -> Optional[list[dict[str, Any]]]:
         """The lines of a scenario, where it has been simulated."""
         return self._lines.get(key)
 
     def put(self, key: str, lines: list[dict[str, Any]]) -> None:
-        """Keeps the lines of a scenario, whatever happens to this process."""
+        """Keeps the lines of a scenario, whatever happens to this process. After `close` it raises ValueError."""
         with self._writing:
+            if self._file.closed:
+                raise ValueError(f"{self._path}: its sweep has been closed")
             self._file.write(json.dumps({"key": key, "lines": lines}) + "\n")
             self._file.flush()
 
     def close(self) -> None:
-        """Lets others write; nothing more is kept."""
+        """Lets others write; nothing more is kept. Closing twice does no harm."""
         with self._writing:
-            self._file.close()
+            if not self._file.closed:
+                fcntl.flock(self._file, fcntl.LOCK_UN)  # processes that were forked since have the file too
+                self._file.close()
 
 
 class OwnSweep(Sweep):
@@ -192,6 +207,9 @@ class OwnSweep(Sweep):
                  progress: Optional[Callable[[dict[str, Any]], Any]]) -> None:
         self._own = None
         self._running = None
+        self._kept: Optional[_Kept] = None
+        self._ahead: list[concurrent.futures.Future[list[tuple[Point, bool]]]] = []
+        self._ready: list[tuple[Point, bool]] = []
         self._pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
         self._progress = progress
         self.keys = list(grid)
@@ -201,16 +219,22 @@ class OwnSweep(Sweep):
         if self.points > _MOST_POINTS:
             raise InfeasibleError(f"a sweep of {self.points:.4g} points; at most {_MOST_POINTS}: fewer values of "
                                   f"{', '.join(self.keys)}")
-        settings = list(itertools.product(*grid.values()))
         self._scenario = scenario
-        self._kept = None if folder is None else _Kept(folder)
-        asked = [*scenario.changes, ("sweep", _yaml.flow(grid, "sweep"))]  # whose values may name files
-        self._surroundings = _pipesim.surroundings(scenario.file, scenario.text, asked) if self._kept else ""
+        self._taking = threading.RLock()  # by one thread at a time, so that none closes another's point
         self._before = 0
         self._done: list[Point] = []
-        self._pool = concurrent.futures.ThreadPoolExecutor(threads)
-        self._ahead = [self._pool.submit(self._points_of, number, values) for number, values in enumerate(settings)]
-        self._ready: list[tuple[Point, bool]] = []
+        # Values that may name files. Functions' arguments count by their orders, so that they may be any objects.
+        swept = _yaml.flow({key: each for key, each in grid.items() if not scenario._is_argument(key)}, "sweep")
+        asked = [*scenario.changes, ("sweep", swept)]
+        self._surroundings = "" if folder is None else _pipesim.surroundings(scenario.file, scenario.text, asked)
+        try:
+            self._kept = None if folder is None else _Kept(folder)
+            self._pool = concurrent.futures.ThreadPoolExecutor(threads)
+            for number, values in enumerate(itertools.product(*grid.values())):
+                self._ahead.append(self._pool.submit(self._points_of, number, values))
+        except BaseException:
+            self.close()
+            raise
 
     def _simulated(self, scenario: Scenario) -> list[dict[str, Any]]:
         """Schedules that can be met, then the others."""
@@ -246,16 +270,24 @@ class OwnSweep(Sweep):
         return [(Point({"point": first + index, **shown, **line}), before) for index, line in enumerate(lines)]
 
     def close(self) -> None:
-        """Ends the sweep after the points at work."""
+        """Ends the sweep: its folder is free, points at work are dropped and `next` finds no more."""
+        self._ahead, self._ready = [], []
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
-            if self._kept is not None:
-                self._kept.close()
+        if self._kept is not None:
+            self._kept.close()
 
     def __next__(self) -> Point:
+        try:
+            with self._taking:
+                return self._next()
+        except BaseException:  # also at the end, and at Ctrl-C: the folder is free then
+            self.close()
+            raise
+
+    def _next(self) -> Point:
         while not self._ready:
             if not self._ahead:
-                self.close()
                 raise StopIteration
             self._ready = self._ahead.pop(0).result()
         point, before = self._ready.pop(0)
@@ -263,7 +295,7 @@ class OwnSweep(Sweep):
         self._done.append(point)
         if self._progress is not None:
             self._progress(self.progress)
-        return self._done[-1]
+        return point
 
     @property
     def progress(self) -> dict[str, Any]:
@@ -305,14 +337,15 @@ def sweep(source: Source, changes: Mapping[str, Any] | None = None, /, *,
 
     grid: by key its values, in place of that section: ``{"batch.num_microbatches": [8, 16]}``.
     folder: keeps the results, so that the same call goes on where an earlier one was stopped; without it
-      nothing is kept. processes: as many as cores when not given.
+      nothing is kept. One sweep at a time writes it. processes: as many as cores when not given.
     progress: called after every point as progress({"points": ..., "before": ..., "evaluated": ..., "share": ...}).
 
     Returns an iterator. Ctrl-C while it waits stops the sweep and raises KeyboardInterrupt; what is done is
     stored in the folder. Processes are forked by the call.
 
     Schedules made in Python are called on threads, for every point. In a folder they are called again, but an order
-    that they made before is not simulated again.
+    that they made before is not simulated again. Their arguments, keys "schedule.NAME" of the grid, may be any
+    objects. Whatever a function or `progress` raises ends the sweep, and leaves its folder to the next one.
     """
     given = changes_of(changes, keywords)
     count = (os.cpu_count() or 1) if processes is None else _arguments.whole("processes", processes)

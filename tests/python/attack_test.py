@@ -229,13 +229,17 @@ class Interrupts(unittest.TestCase):
                        "'schedule': 'v-half'}, seconds=600)",
             "a sweep": "list(pipesim.sweep(path, schedule='zb-h2', grid={'batch.num_microbatches': list(range(500, 4000))}))",
             "an own sweep": "list(pipesim.sweep({**pipesim_small, 'schedule': slow}, grid={'batch.num_microbatches': list(range(99))}))",
+            "an own sweep that is waited for": "waited = pipesim.sweep({**pipesim_small, 'schedule': slow_points}, "
+                                               "grid={'batch.num_microbatches': list(range(9, 99 * os.cpu_count()))}); waited.rows()",
             "a plan": "pipesim.plan('llama3-70b', 'dgx-h100', 4096, 4096, 8192)",
             "a validation": "[pipesim.validate('runs') for _ in range(99)]",
             "a function": "pipesim.simulate({**pipesim_small, 'schedule': slow})"}
 
     def test_end_long_work_and_leave_no_process(self):
-        start = ("import sys, time, pipesim, support\npath = str(support.QUICKSTART)\npipesim_small = support.small()\n"
+        start = ("import os, sys, time, pipesim, support\npath = str(support.QUICKSTART)\npipesim_small = support.small()\n"
                  "def slow(p, m):\n  time.sleep(30)\n  return list(support.one_f_one_b(p, m))\n"
+                 "def slow_points(p, m):\n  time.sleep(0 if m == pipesim_small['batch']['num_microbatches'] else 2)\n"
+                 "  return support.one_f_one_b(p, m)\n"
                  "try:\n  print('begun', flush=True)\n  {}\nexcept KeyboardInterrupt:\n  print('interrupted', flush=True)\n")
         for name, work in self.LONG.items():
             with self.subTest(name):

@@ -1,8 +1,11 @@
 """Schedules made in Python: what they come to, and that mistakes are refused as those of files are."""
+import errno
 import os
 import pathlib
 import tempfile
+import threading
 import unittest
+import unittest.mock
 
 import pipesim
 from support import command, one_f_one_b, small
@@ -69,6 +72,23 @@ def late(p, m, ahead=0):
         yield order
 
 
+def one_f_one_b_of(p, m, _):
+    return one_f_one_b(p, m)
+
+
+class Ahead:
+    """An argument that no YAML has a word for."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __iter__(self):
+        return iter((self.number,))
+
+    def __str__(self):
+        return f"ahead of {self.number}"
+
+
 class Everywhere(unittest.TestCase):
     """A schedule of one's own goes wherever a registered one goes."""
 
@@ -122,6 +142,94 @@ class Everywhere(unittest.TestCase):
             with self.assertRaisesRegex(pipesim.InputError, "another sweep writes it"):
                 pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0, 1]}, folder=folder)
             running.close()
+
+    def test_leaves_its_folder_usable_after_a_failure(self):
+        def broken(p, m, ahead=0):
+            if ahead == 1:
+                raise ZeroDivisionError("mine")
+            return late(p, m, ahead)
+
+        def progress(_):
+            raise KeyboardInterrupt
+
+        broken.__name__ = "late"
+        grid = {"schedule.ahead": [0, 1, 2]}
+        for function, options, thrown in ((broken, {}, ZeroDivisionError), (late, {"progress": progress}, KeyboardInterrupt)):
+            with self.subTest(thrown.__name__), tempfile.TemporaryDirectory() as folder:
+                failed = pipesim.sweep(small(schedule=function), grid=grid, folder=folder, processes=1, **options)
+                with self.assertRaises(thrown):
+                    list(failed)
+                self.assertEqual(list(failed), [])  # it has ended
+                again = pipesim.sweep(small(schedule=late), grid=grid, folder=folder)
+                self.assertEqual([row.reason for row in again.rows()], [None] * 3)
+                self.assertGreaterEqual(again.progress["before"], 1)
+
+    def test_leaves_its_folder_to_others_where_it_cannot_begin(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch("concurrent.futures.ThreadPoolExecutor", side_effect=RuntimeError("no thread")):
+                with self.assertRaises(RuntimeError) as kept:  # whose frames hold the sweep
+                    pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0]}, folder=folder)
+            self.assertEqual(len(pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0]}, folder=folder).rows()), 1)
+            self.assertIn("no thread", str(kept.exception))
+
+    def test_keeps_nothing_once_it_is_closed(self):
+        begun, go = threading.Event(), threading.Event()
+
+        def waits(p, m, ahead=0):
+            if threading.current_thread() is not threading.main_thread():  # which reads the scenario
+                begun.set()
+                go.wait(60)
+            return late(p, m, ahead)
+
+        waits.__name__ = "late"
+        grid = {"schedule.ahead": [0]}
+        with tempfile.TemporaryDirectory() as folder:
+            running = pipesim.sweep(small(schedule=waits), grid=grid, folder=folder, processes=1)
+            future = running._ahead[0]
+            self.assertTrue(begun.wait(60))
+            running.close()
+            running.close()
+            again = pipesim.sweep(small(schedule=late), grid=grid, folder=folder)
+            go.set()
+            self.assertRegex(str(future.exception()), "points.jsonl: its sweep has been closed")
+            again.rows()
+            self.assertEqual(pathlib.Path(folder, "points.jsonl").read_text(encoding="utf-8").count("\n"), 1)
+
+    def test_is_locked_out_by_another_sweep_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch("fcntl.flock", side_effect=OSError(errno.ENOLCK, "no locks")):
+                with self.assertRaisesRegex(OSError, "no locks"):
+                    pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0]}, folder=folder)
+
+    def test_reads_past_lines_that_are_no_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "points.jsonl").write_bytes(b"\xff\xfe\n")
+            self.assertEqual(len(pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0]}, folder=folder).rows()), 1)
+
+    def test_takes_arguments_that_are_no_text(self):
+        def shaped(p, m, order=late, ahead=(0,)):
+            return order(p, m, *ahead)
+
+        grid = {"schedule.order": [late, one_f_one_b_of], "schedule.ahead": [(0,), Ahead(1)], "batch.num_microbatches": [4]}
+        plain = pipesim.sweep(small(schedule=shaped), grid=grid).rows()
+        self.assertEqual([row.reason for row in plain], [None] * 4)
+        self.assertEqual(plain[1]["schedule.ahead"], "ahead of 1")
+        with tempfile.TemporaryDirectory() as folder:
+            for before in (0, 4):
+                sweep = pipesim.sweep(small(schedule=shaped), grid=grid, folder=folder)
+                self.assertEqual([str(row) for row in sweep.rows()], [str(row) for row in plain])
+                self.assertEqual(sweep.progress["before"], before)
+            with self.assertRaisesRegex(pipesim.InputError, "expected a number, text, list or dict, not object"):
+                pipesim.sweep(small(schedule=shaped), grid={"batch.num_microbatches": [object()]}, folder=folder)
+
+    def test_may_have_an_argument_named_as_a_key(self):
+        def named(p, m, num_microbatches=0):
+            return late(p, m, num_microbatches)
+
+        rows = pipesim.sweep(small(schedule=named), grid={"schedule.num_microbatches": [0, 1], "batch.num_microbatches": [4]}).rows()
+        for ahead, row in enumerate(rows):
+            asked = small(schedule=pipesim.schedule(late).using(ahead=ahead), batch={"num_microbatches": 4})
+            self.assertEqual(row.iteration_seconds, pipesim.simulate(asked)[0].iteration_seconds)
 
     def test_is_a_candidate_of_a_search(self):
         best = pipesim.simulate(small(schedule="zb-h1"))[0]
