@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/core/error.h"
+#include "sim/execution/pair_seconds.h"
 #include "sim/execution/walk.h"
 
 namespace pipesim {
@@ -223,8 +224,8 @@ std::optional<Seconds> whole_pair_seconds(const Problem& problem, int vs_forward
   return *block * ((forward.forward + backward_of(backward)) / apart);
 }
 
-// An F with B or W alone takes the share of the two's seconds that F with BW takes of theirs, and
-// is no shorter than either pass.
+}  // namespace
+
 std::optional<Seconds> pair_seconds(const Problem& problem, int vs_forward, int vs_backward,
                                     const OverlappedPair& pair) {
   const StageCost& forward = problem.stage(vs_forward, pair.forward.microbatch);
@@ -238,8 +239,6 @@ std::optional<Seconds> pair_seconds(const Problem& problem, int vs_forward, int 
   const double share = apart > Seconds(0) ? *whole / apart : 1;
   return std::max({share * (f + part), std::min(f, *whole), std::min(part, *whole)});
 }
-
-}  // namespace
 
 Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass) {
   if (pass.kind == PassKind::kFB) {

@@ -74,7 +74,8 @@ const Program& least_of(const std::vector<Program>& programs, const Problem& pro
                                    [&](const Program& each) { return time_in(problem, each); });
 }
 
-// The shortest of the refined order, and of it and the order as it came with more blocks.
+// The shortest of the refined order, and of it and the order as it came with more blocks, whose
+// blocks are refined in turn.
 Program paired(const Program& came, Program refined, const Improved& so_far,
                const RefineOptions& options) {
   std::vector<Program> all;
@@ -85,7 +86,10 @@ Program paired(const Program& came, Program refined, const Improved& so_far,
   std::erase_if(all, [&](const Program& each) {
     return evaluate(each, so_far.apart).peak_activation() > kRounding * so_far.limit;
   });
-  return least_of(all, so_far.apart);
+  const Program& least = least_of(all, so_far.apart);
+  if (least.pairs().empty()) return least;
+  Program moved = refine(least, so_far.apart, so_far.limit, options);
+  return time_in(so_far.apart, moved) < time_in(so_far.apart, least) ? moved : least;
 }
 
 // Sets the lower bound of programs with and without fused backwards, and with blocks.

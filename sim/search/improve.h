@@ -30,11 +30,11 @@ struct Improved {
 // are tried anyway where the order itself does not keep the limit. Without `limit`, the limit is
 // the most that the order itself holds. With `others` and an order without blocks, it is the most
 // that the order holds with B and W apart. Neighbours are joined into overlapped blocks where those
-// take less than their passes (sim/planning/pairs.h). Blocks that the order has are taken apart and
-// joined anew. The order is kept where nothing shorter is found. InfeasibleError for a limit below
-// one microbatch, for two directions, sequence splits, recomputation, copies or a sharded
-// vocabulary. Also for transfers that hold devices, and unequal microbatches that overtake each
-// other.
+// take less than their passes (sim/planning/pairs.h), and the blocks of the best are refined.
+// Blocks that the order has are taken apart and joined anew. The order is kept where nothing
+// shorter is found. InfeasibleError for a limit below one microbatch, for two directions, sequence
+// splits, recomputation, copies or a sharded vocabulary. Also for transfers that hold devices, and
+// unequal microbatches that overtake each other.
 Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others = false);
 

@@ -1,6 +1,9 @@
 #include "sim/search/order.h"
 
 #include <algorithm>
+#include <array>
+
+#include "sim/execution/pair_seconds.h"
 
 namespace pipesim {
 namespace {
@@ -8,9 +11,13 @@ namespace {
 constexpr double kLittle = 1e-3;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+// Backwards of a block, in the order of `blocks_`.
+constexpr std::array kBeside{PassKind::kBW, PassKind::kB, PassKind::kW};
+
 }  // namespace
 
-Order::Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words)
+Order::Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
+             bool blocks)
     : p_(problem.shape.devices),
       v_(problem.shape.chunks),
       m_(microbatches),
@@ -42,6 +49,24 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
   kind_of_unit_ = problem.kind_of_unit;
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) add_stage(problem, vs);
   for (int d = 0; d < p_; ++d) length_[d] = 3 * problem.placement.chunks(d) * m_;
+  if (blocks) add_blocks(problem);
+}
+
+void Order::add_blocks(const Problem& problem) {
+  const Placement& place = problem.placement;
+  blocks_.resize(static_cast<size_t>(p_) * v_ * v_ * kBeside.size());
+  for (int d = 0; d < p_; ++d) {
+    for (int f = 0; f < place.chunks(d); ++f) {
+      for (int b = 0; b < place.chunks(d); ++b) {
+        for (size_t kind = 0; kind < kBeside.size(); ++kind) {
+          const OverlappedPair pair{make_pass(PassKind::kF, 0, f), make_pass(kBeside[kind], 0, b)};
+          const auto seconds =
+              pair_seconds(problem, place.virtual_stage(d, f), place.virtual_stage(d, b), pair);
+          blocks_[((d * v_ + f) * v_ + b) * kBeside.size() + kind] = seconds->value();
+        }
+      }
+    }
+  }
 }
 
 void Order::add_stage(const Problem& problem, int vs) {
@@ -104,7 +129,7 @@ void Order::count_letters(int d, int first, int last) {
   for (int i = std::max(first, 1); i <= last; ++i) {
     const auto counts = counts_.row(row(d, i));
     std::ranges::copy(counts_.row(row(d, i - 1)), counts.begin());
-    ++counts[word[i - 1]];
+    ++counts[letter_of(word[i - 1])];
   }
 }
 
@@ -112,51 +137,142 @@ void Order::count_letters(int d, int first, int last) {
 void Order::count_work(int d, int first, int last) {
   const auto work = work_after_.row(d);
   for (int i = last; i >= first; --i) {
-    work[i] = i + 1 < length_[d] ? work[i + 1] + cost_at(d, i + 1).seconds : 0;
+    work[i] =
+        i + 1 < length_[d] ? work[i + 1] + seconds_at(d, i + 1, cost_at(d, i + 1).seconds) : 0;
   }
 }
 
-// Recomputes the bytes held in [first, last]; false above the limit.
+int Order::begin_of(int d, int position) const {
+  while (is_joined(d, position)) --position;
+  return position;
+}
+
+int Order::end_of(int d, int position) const {
+  do ++position;
+  while (is_joined(d, position));
+  return position;
+}
+
+double Order::block_seconds(int d, int position) const {
+  const Word& word = words_[d];
+  const int forward = letter_of(word[position]);
+  const int backward = letter_of(word[position + 1]);
+  const size_t kind = is_joined(d, position + 2) ? 0 : backward / v_;
+  return blocks_[((d * v_ + forward) * v_ + backward % v_) * kBeside.size() + kind];
+}
+
+// A block's seconds are its first pass's.
+double Order::seconds_at(int d, int position, double alone) const {
+  if (is_joined(d, position)) return 0;
+  return is_joined(d, position + 1) ? block_seconds(d, position) : alone;
+}
+
+// Recomputes the bytes held in [first, last]; false above the limit. A block gives back at once
+// what its B and W give back.
 bool Order::fits(int d, int first, int last) {
   const auto held = held_.row(d);
   for (int i = first; i <= last; ++i) {
     const double bytes = cost_at(d, i).bytes;
     const double after = held[i] + bytes;
-    if (bytes > 0 && after > limit_) return false;
+    if (bytes > 0 && after > limit_ && !(is_joined(d, i) && is_joined(d, i + 1))) return false;
     if (i + 1 < length_[d]) held[i + 1] = after;
   }
   return true;
 }
 
-// A pass may not cross one of its own letter, nor its microbatch's F, B or W of the same chunk.
-bool Order::allowed(int d, int from, int to) const {
+// True if the pass at a position may cross all of [first, last]. None is of its own letter, nor its
+// microbatch's F, B or W of the same chunk.
+bool Order::crosses(int d, int position, int first, int last) const {
   const Word& word = words_[d];
-  const auto number = [&](int i) { return counts_(row(d, i), word[i]); };
-  const int letter = word[from];
-  const std::uint32_t unit = number(from);
-  const int step = to > from ? 1 : -1;
-  for (int i = from + step; i != to + step; i += step) {
-    const int other = word[i];
+  const int letter = letter_of(word[position]);
+  const std::uint32_t unit = number(d, position);
+  for (int i = first; i <= last; ++i) {
+    const int other = letter_of(word[i]);
     if (other == letter) return false;
-    if (other % v_ == letter % v_ && number(i) == unit) return false;
+    if (other % v_ == letter % v_ && number(d, i) == unit) return false;
   }
   return true;
 }
 
 bool Order::move(int d, int from, int to, double bound) {
-  if (!allowed(d, from, to)) return false;
-  Word& word = words_[d];
-  const int first = std::min(from, to);
-  const int last = std::max(from, to);
-  const auto turn = [&](int a, int b) {
-    const auto begin = word.begin();
-    if (a < b) {
-      std::rotate(begin + a, begin + a + 1, begin + b + 1);
-    } else {
-      std::rotate(begin + b, begin + a, begin + a + 1);
-    }
-  };
-  turn(from, to);
+  const int begin = begin_of(d, from);
+  const int end = end_of(d, from);
+  const bool later = to > from;
+  const int first = later ? begin : begin_of(d, to);
+  const int last = (later ? end_of(d, to) : end) - 1;
+  if (last < end && first == begin) return false;  // within its block
+  for (int i = begin; i < end; ++i) {
+    if (!crosses(d, i, later ? end : first, later ? last : begin - 1)) return false;
+  }
+  keep(d, first, last);
+  const auto word = words_[d].begin();
+  std::rotate(word + first, word + (later ? end : begin), word + last + 1);
+  return attempt(d, bound);
+}
+
+// True if the pass at `weight` is a single W of the microbatch and chunk of the B at `backward`.
+bool Order::is_weight_of(int d, int weight, int backward) const {
+  if (weight >= length_[d] || is_joined(d, weight) || is_joined(d, weight + 1)) return false;
+  return letter_of(words_[d][weight]) == letter_of(words_[d][backward]) + v_ &&
+         letter_of(words_[d][backward]) / v_ == 1 && number(d, weight) == number(d, backward);
+}
+
+// True if the F at `from` may stand before the backward at `first`, of another microbatch.
+bool Order::may_join(int d, int from, int first) const {
+  if (number(d, from) == number(d, first)) return false;
+  return from < first ? crosses(d, from, from + 1, first - 1) : crosses(d, from, first, from - 1);
+}
+
+bool Order::join(int d, int from, int to, bool whole, double bound) {
+  if (!is_forward(d, from)) std::swap(from, to);
+  if (!is_forward(d, from) || is_forward(d, to)) return false;
+  const int begin = begin_of(d, to);
+  const int first = is_forward(d, begin) ? begin + 1 : begin;
+  int end = end_of(d, to);
+  if (whole && end == first + 1 && is_weight_of(d, end, first)) ++end;
+  if (!may_join(d, from, first)) return false;
+  keep(d, std::min(from, begin), std::max(end_of(d, from), end) - 1);
+  take_apart(d, from);
+  take_apart(d, to);
+  const auto word = words_[d].begin();
+  int joined = first;  // the first that is joined to F
+  if (from < first) {
+    std::rotate(word + from, word + from + 1, word + first);
+  } else {
+    std::rotate(word + first, word + from, word + from + 1);
+    ++joined;
+  }
+  for (int i = joined; i < joined + end - first; ++i) word[i] |= kJoined;
+  return attempt(d, bound);
+}
+
+bool Order::split(int d, int at, bool forward_last, double bound) {
+  const int begin = begin_of(d, at);
+  const int end = end_of(d, at);
+  if (end == begin + 1) return false;
+  keep(d, begin, end - 1);
+  take_apart(d, at);
+  const auto word = words_[d].begin();
+  if (forward_last) std::rotate(word + begin, word + begin + 1, word + end);
+  return attempt(d, bound);
+}
+
+void Order::take_apart(int d, int position) {
+  const int end = end_of(d, position);
+  for (int i = begin_of(d, position) + 1; i < end; ++i) words_[d][i] &= ~kJoined;
+}
+
+// Keeps the words of [first, last], which a change is about to replace.
+void Order::keep(int d, int first, int last) {
+  const auto word = words_[d].begin();
+  kept_.assign(word + first, word + last + 1);
+  kept_first_ = first;
+}
+
+// Evaluates the change of what was kept, and undoes what is refused.
+bool Order::attempt(int d, double bound) {
+  const int first = kept_first_;
+  const int last = first + static_cast<int>(kept_.size()) - 1;
   count_letters(d, first, last);
   bool good = fits(d, first, last);
   if (good) {
@@ -171,7 +287,7 @@ bool Order::move(int d, int from, int to, double bound) {
     accept();
     return true;
   }
-  turn(to, from);
+  std::ranges::copy(kept_, words_[d].begin() + first);
   count_letters(d, first, last);
   fits(d, first, last);
   count_work(d, first, last);
@@ -195,7 +311,7 @@ bool Order::trial(double bound) {
     head_ = head_ + 1 == queue_.size() ? 0 : head_ + 1;
     --queued_count_;
     queued_[d] = 0;
-    if (!advance(d, bound)) return false;
+    if (!(has_blocks() ? advance<true>(d, bound) : advance<false>(d, bound))) return false;
   }
   double latest = 0;
   double mean = 0;
@@ -232,7 +348,29 @@ void Order::start_trial() {
   queued_count_ = queue_.size();
 }
 
+// When what the pass of an index and unit waits for is there; never, where that has not run.
+double Order::arrival(int of, std::uint32_t unit) const {
+  const int source = table_[of].source;
+  if (source < 0) return 0;
+  if (done_[source] <= unit) return kNever;
+  const Ends& sent = unit < base_[source] ? ends_ : trial_ends_;
+  return sent(source, unit) + cost(of, unit).message;
+}
+
+// The same of the pass at a position and all that are joined to it. A joined pass waits for nothing
+// more.
+double Order::arrival_at(int d, int position) const {
+  if (is_joined(d, position)) return 0;
+  double latest = 0;
+  do {
+    const int of = index(d, letter_of(words_[d][position]));
+    latest = std::max(latest, arrival(of, done_[of]));
+  } while (is_joined(d, ++position));
+  return latest;
+}
+
 // Runs a device until it waits; false when it can no longer end within the bound.
+template <bool blocks>
 bool Order::advance(int d, double bound) {
   const Word& word = words_[d];
   const auto starts = trial_start_.row(d);
@@ -243,23 +381,20 @@ bool Order::advance(int d, double bound) {
   const int length = length_[d];
   int i = position_[d];
   for (; i < length; ++i) {
-    const int of = index(d, word[i]);
-    const Letter& letter = table_[of];
+    const int of = index(d, blocks ? letter_of(word[i]) : word[i]);
     const std::uint32_t unit = done_[of];
-    const Cost& cost = this->cost(of, unit);
-    if (const int source = letter.source; source >= 0) {
-      if (done_[source] <= unit) break;
-      const Ends& sent = unit < base_[source] ? ends_ : trial_ends_;
-      now = std::max(now, sent(source, unit) + cost.message);
-    }
-    starts[i] = now;
+    const double arrived = blocks ? arrival_at(d, i) : arrival(of, unit);
+    if (arrived == kNever) break;
+    now = std::max(now, arrived);
+    starts[i] = blocks && is_joined(word[i]) ? starts[i - 1] : now;
     if (first < 0) first = now;
-    now += cost.seconds;
+    const double seconds = cost(of, unit).seconds;
+    now += blocks ? seconds_at(d, i, seconds) : seconds;
     ends[i] = trial_ends_(of, unit) = now;
     done_[of] = unit + 1;
     ++evaluated_;
     if (now + work_after[i] - first > bound) return false;
-    if (letter.receiver >= 0) wake(letter.receiver);
+    if (table_[of].receiver >= 0) wake(table_[of].receiver);
   }
   position_[d] = i;
   clock_[d] = now;

@@ -21,20 +21,32 @@ namespace pipesim {
 
 class Order {
  public:
-  using Word = std::vector<std::uint8_t>;
+  using Word = std::vector<std::uint16_t>;
+  static constexpr std::uint16_t kJoined = 0x8000;  // beside a letter: to the one before it
+  static bool is_joined(std::uint16_t pass) { return (pass & kJoined) != 0; }
+  static int letter_of(std::uint16_t pass) { return pass & ~kJoined; }
 
   // `words` by device; letter = kind * chunks + chunk, kind 0 F, 1 B, 2 W. A device with fewer
-  // chunks than others has fewer letters, and a shorter word.
-  Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words);
+  // chunks than others has fewer letters, and a shorter word. `blocks`: passes may be joined; the
+  // problem has seconds of blocks, and its units cost alike.
+  Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
+        bool blocks = false);
 
   // Other words; `evaluate` next.
   void restart(std::vector<Word> words) { words_ = std::move(words); }
   // Evaluates all; false on a deadlock, a device above the limit, or a cost above `most`, and the
   // words are no accepted order then.
   bool evaluate(double most = std::numeric_limits<double>::infinity());
-  // Moves the pass at `from` of `device` to `to`. False, and nothing changed, when the order would
-  // be no program, exceed the limit, deadlock, or score above `bound`.
+  // Each of these changes one device's order. False, and nothing changed, when the order would be
+  // no program, exceed the limit, deadlock, or score above `bound`.
+  //
+  // Moves the pass at `from`, or its whole block, to `to`, or behind or before the block there.
   bool move(int device, int from, int to, double bound);
+  // Joins an F and a backward at the two positions, in either order. The F leaves the block that it
+  // is in; so does the F of the backward's block. `whole`: a W directly behind its B joins too.
+  bool join(int device, int from, int to, bool whole, double bound);
+  // Takes the block at a position apart, its F first or last.
+  bool split(int device, int at, bool forward_last, double bound);
 
   [[nodiscard]] double score() const { return score_; }  // cost, and a little of the mean span
   [[nodiscard]] double cost() const { return cost_; }    // the time that counts
@@ -45,6 +57,8 @@ class Order {
   [[nodiscard]] double start(int device, int position) const { return start_(device, position); }
   [[nodiscard]] int length(int device) const { return length_[device]; }  // passes of a device
   [[nodiscard]] int longest() const { return longest_; }                  // of the lengths
+  // True where passes may be joined.
+  [[nodiscard]] bool has_blocks() const { return !blocks_.empty(); }
 
   // Start of the B of the first stage of microbatch `unit`, of units that cost alike.
   [[nodiscard]] double first_stage_backward(int unit) const;
@@ -66,6 +80,7 @@ class Order {
   using Ends = Grid<double>;
 
   void add_stage(const Problem& problem, int vs);
+  void add_blocks(const Problem& problem);
   // Stores the costs of a stage's units of one kind.
   void add_costs(const Placement& place, int vs, const std::vector<StageCost>& stages, size_t kind);
   // The index of a letter among those of all devices.
@@ -78,15 +93,40 @@ class Order {
     return costs_[kind_of_unit_.empty() ? of : kind_of_unit_[unit] * table_.size() + of];
   }
   [[nodiscard]] const Cost& cost_at(int device, int position) const {
-    const int letter = words_[device][position];
-    return cost(index(device, letter), counts_(row(device, position), letter));
+    const int letter = letter_of(words_[device][position]);
+    return cost(index(device, letter), number(device, position));
   }
-  [[nodiscard]] bool allowed(int device, int from, int to) const;
+  // The microbatch of the pass at a position.
+  [[nodiscard]] std::uint32_t number(int device, int position) const {
+    return counts_(row(device, position), letter_of(words_[device][position]));
+  }
+  [[nodiscard]] bool is_joined(int device, int position) const {
+    return has_blocks() && position < length_[device] && is_joined(words_[device][position]);
+  }
+  [[nodiscard]] bool is_forward(int device, int position) const {
+    return letter_of(words_[device][position]) < v_;
+  }
+  // The first position of a pass's block, and the one behind it; of a single pass its own.
+  [[nodiscard]] int begin_of(int device, int position) const;
+  [[nodiscard]] int end_of(int device, int position) const;
+  // Seconds of the block that begins at a position, and what a pass there adds to its device that
+  // alone takes so long.
+  [[nodiscard]] double block_seconds(int device, int position) const;
+  [[nodiscard]] double seconds_at(int device, int position, double alone) const;
+  [[nodiscard]] bool crosses(int device, int position, int first, int last) const;
+  [[nodiscard]] bool is_weight_of(int device, int weight, int backward) const;
+  [[nodiscard]] bool may_join(int device, int from, int first) const;
+  void take_apart(int device, int position);
+  void keep(int device, int first, int last);
+  bool attempt(int device, double bound);
   bool fits(int device, int first, int last);
   void count_letters(int device, int first, int last);
   void count_work(int device, int first, int last);
   bool trial(double bound);
   void start_trial();
+  [[nodiscard]] double arrival(int of, std::uint32_t unit) const;
+  [[nodiscard]] double arrival_at(int device, int position) const;
+  template <bool blocks>
   bool advance(int device, double bound);
   void wake(int device);
   void accept();
@@ -98,8 +138,11 @@ class Order {
   std::vector<Letter> table_;                // by index
   std::vector<Cost> costs_;                  // by kind of unit and index
   std::vector<std::uint32_t> kind_of_unit_;  // empty where units cost alike
-  int first_stage_backward_ = 0;             // its index
+  std::vector<double> blocks_;    // seconds, by device, chunk of F, chunk of backward and its kind
+  int first_stage_backward_ = 0;  // its index
   std::vector<Word> words_;
+  Word kept_;           // what a change replaces,
+  int kept_first_ = 0;  // from this position on
   // Accepted state, by device and position: start and end of every pass, bytes held before it, work
   // of the device after it.
   Grid<double> start_, end_, held_, work_after_;

@@ -2,9 +2,11 @@
 // within their device's order, and what makes the iteration no longer is kept.
 //
 // A move takes one pass a few places forward or back; it must leave every device within the memory
-// limit. Now and then a slightly worse order is accepted (threshold accepting, falling to nothing).
-// A trial is evaluated from the first time that the move can change. It is given up as soon as one
-// device must be late, so that most trials cost a fraction of the program.
+// limit. Overlapped blocks of a program are moved too, joined and taken apart. An F joins a
+// backward some places away, and leaves the one that it ran with. Now and then a slightly worse
+// order is accepted (threshold accepting, falling to nothing). A trial is evaluated from the first
+// time that the move can change. It is given up as soon as one device must be late, so that most
+// trials cost a fraction of the program.
 //
 // A long program is first cut to one of few microbatches, by taking out repetitions of its steady
 // state. The result is put back by repeating one. Deterministic for a seed: the effort is counted
@@ -25,15 +27,17 @@ namespace pipesim {
 struct RefineOptions {
   std::uint64_t seed = 1;
   double effort = 2e7;  // passes evaluated
-  // No program of the problem takes less; where it is not known, `lower_bound`.
+  // No program of the problem takes less; where it is not known, `lower_bound` or, with
+  // blocks, `bound_with_pairs`.
   std::optional<Seconds> bound = {};
   // Asked now and then, from any thread; true ends refinement with its result so far.
   std::function<bool()> stop = [] { return false; };
 };
 
 // Never longer (by the problem's objective) than `program` with its BW split into B and W, and
-// within `limit` on every device. A program with overlapped blocks, recomputation, sequence splits
-// or two directions, or one that does not keep the limit, comes back as it is. O(effort + passes).
+// within `limit` on every device. A program with recomputation, sequence splits or two directions
+// comes back as it is. So does one that does not keep the limit, and one with overlapped blocks
+// whose microbatches cost unequally, or overtake each other there. O(effort + passes).
 Program refine(const Program& program, const Problem& problem, Bytes limit,
                const RefineOptions& options);
 

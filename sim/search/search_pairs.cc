@@ -5,14 +5,39 @@
 #include <vector>
 
 #include "sim/planning/pairs.h"
+#include "sim/search/bound.h"
 #include "sim/search/planned_within.h"
 #include "sim/search/search.h"
 
 namespace pipesim {
+namespace {
+
+// Orders of a placement whose blocks are refined. Refining four instead of one took off another
+// 0.6% in the mean of 14 random problems.
+constexpr int kRefined = 4;
+
+// The best orders with blocks of every placement, from the best on.
+std::vector<const Found*> worth_refining(const std::vector<Found>& paired) {
+  std::vector<const Found*> chosen;
+  for (const Found& each : paired) {
+    if (each.program->pairs().empty() || !keeps_all(each)) continue;
+    const auto is_beside = [&each](const Found* other) {
+      return other->layout == each.layout && other->problem.placement == each.problem.placement;
+    };
+    const auto is_same = [&](const Found* other) {
+      return is_beside(other) && other->program->same_order(*each.program);
+    };
+    if (std::ranges::count_if(chosen, is_beside) == kRefined) continue;
+    if (std::ranges::none_of(chosen, is_same)) chosen.push_back(&each);
+  }
+  return chosen;
+}
+
+}  // namespace
 
 // Orders whose neighbours are worth joining: the best of every family, what refinement found, and
-// what every schedule of a placement plans for the limit and for one activation less, since a block
-// holds its F and its backward at once.
+// what every schedule of a placement plans. Plans are for the limit and for one activation less,
+// since a block holds its F and its backward at once.
 std::vector<Found> Search::starts_of_pairs(const std::vector<Found>& all, Bytes limit,
                                            const SearchResult& result) const {
   std::vector<Found> starts = all;
@@ -38,18 +63,30 @@ std::vector<Found> Search::starts_of_pairs(const std::vector<Found>& all, Bytes 
   return distinct;
 }
 
-// Joins neighbours into overlapped blocks, where blocks take less than their passes.
+// Joins neighbours into overlapped blocks, where blocks take less than their passes, and refines
+// the best of these.
 void Search::add_paired(const std::vector<Found>& all, Bytes limit, SearchResult& result) const {
   const bool gains = std::ranges::any_of(
       families_, [](const Family& family) { return gains_by_pairs(family.problem); });
   if (!gains || !is_shorter(result.bound, *result.best)) return;
+  std::vector<Found> paired;
   for (const Found& start : starts_of_pairs(all, limit, result)) {
     if (options_.refinement.stop()) break;
     auto program = std::make_shared<const Program>(
         with_pairs(*start.program, start.problem, limit, options_.refinement.effort));
     Found found = measure(start, start.problem, std::move(program));
     found.refined = true;
-    if (fits(found, limit) && has_room(found)) result.take_if_better(std::move(found));
+    if (!fits(found, limit) || !has_room(found)) continue;
+    result.take_if_better(found);
+    paired.push_back(std::move(found));
+  }
+  std::ranges::stable_sort(paired, better);
+  for (const Found* each : worth_refining(paired)) {
+    const Problem& problem = each->apart ? *each->apart : each->problem;
+    const Seconds bound = bound_with_pairs(problem, limit).seconds();
+    if (!is_shorter(bound, *result.best)) continue;
+    auto found = refined(*each, limit, bound);
+    if (found && fits(*found, limit)) result.take_if_better(*std::move(found));
   }
 }
 
