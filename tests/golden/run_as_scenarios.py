@@ -3,8 +3,8 @@
 
   run_as_scenarios.py PIPESIM DATA [FOLDER]     FOLDER: keeps the scenarios there
 
-Fixed orders take their time and hold their bytes to the last digit that is written; automatic ones (data/automatic)
-keep the limit at no more cost.
+Fixed orders take their time and hold their bytes to the last digit that is written; automatic ones (data/automatic),
+optima of an integer program (data/exact) and plans that offload (data/offload) keep the limit at no more cost.
 """
 import json
 import pathlib
@@ -72,6 +72,44 @@ def vocabulary_scenario_of(data):
             "cost": {"kind": "given", "per": "stage", **{key: f"{value} ms" for key, value in seconds.items()}}}
 
 
+def optimum_scenario_of(instance):
+    """An instance of the authors' integer program, planned for by their heuristic's name."""
+    def each(unit, *keys):
+        return {key: with_unit(instance[key], unit) for key in keys}
+    return {"schedule": {"name": "zb", "memory_limit": f"{instance['limit']} GiB"},
+            "parallel": {"pipeline_model_parallel_size": instance["devices"]},
+            "batch": {"num_microbatches": instance["microbatches"]},
+            "optimizer": {"sync": "post_validation"},
+            "cost": {"kind": "given", "per": "stage", **each("ms", "forward", "backward_input", "backward_weight", "transfer")},
+            "memory": {"kind": "given", "per": "stage", **each("GiB", "activation", "weight_stash")}}
+
+
+def offload_scenario_of(params):
+    """Copies take `offload_time` of a chunk's passes; two devices share a link to the host."""
+    schedule = {"name": "po-h", "virtual_pipeline_model_parallel_size": params["v"],
+                "offload_chunks": params["offload_chunks"], "offload": {"plan": "best", "devices_per_link": 2}}
+    if params["group_size"] > 1:
+        schedule["group_size"] = params["group_size"]
+    passes = pass_seconds(params)
+    del passes["overlapped"]
+    copy = with_unit(params["offload_time"] * (params["TF"] + params["TB"] + params["TW"]), "ms")
+    return {"schedule": schedule,
+            "parallel": {"pipeline_model_parallel_size": params["p"]},
+            "batch": {"num_microbatches": params["m"]},
+            "cost": {"kind": "given", "per": "stage", **passes, "transfer": with_unit(params["Tcomm"], "ms"),
+                     "copy_out": copy, "copy_in": copy, "copy_solo_factor": 0.7},
+            "memory": {"kind": "given", "per": "stage", "activation": "1 GiB", "weight_stash": "1 GiB"}}
+
+
+def batch_scenario_of(case, times, transfers):
+    """Messages that DualPipe posts together, with devices waiting for them or not."""
+    return {"schedule": case["schedule"],
+            "parallel": {"pipeline_model_parallel_size": case["p"]},
+            "batch": {"num_microbatches": case["m"]},
+            "framework": {"transfers": transfers},
+            "cost": {"kind": "given", "per": "stage", **pass_seconds(times), "transfer": with_unit(times["Tcomm"], "ms")}}
+
+
 def run(path):
     done = subprocess.run([PIPESIM, "run", path, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -107,8 +145,40 @@ def automatic_faults(result, instance):
     return faults
 
 
+def offload_faults(result, instance):
+    makespan = milliseconds(result, "makespan_seconds")
+    faults = [f"makespan {makespan}, theirs {instance['makespan']}"] if makespan > instance["makespan"] else []
+    if any(ours > theirs for ours, theirs in zip(peaks(result), instance["peak"])):
+        faults.append(f"peaks {peaks(result)}, theirs {instance['peak']}")
+    return faults
+
+
+def makespan_faults(result, wanted):
+    makespan = milliseconds(result, "makespan_seconds")
+    return [] if makespan == wanted else [f"makespan {makespan}, theirs {wanted}"]
+
+
+def planned_instances():
+    for instance in json.loads((DATA / "exact/ilp_small.json").read_text())["instances"]:
+        limited = {"cost": instance["cost"], "memory": {"limit": instance["limit"]}}
+        yield instance["id"], optimum_scenario_of(instance), limited, automatic_faults
+    for path in sorted((DATA / "offload").glob("p*.json")):  # others are refused by the authors' code
+        data = json.loads(path.read_text())
+        yield f"offload_{path.stem}", offload_scenario_of(data["params"]), data, offload_faults
+
+
+def batched_instances():
+    for number, case in enumerate(json.loads((DATA / "batches/dualpipe.json").read_text())["cases"]):
+        for at, times in enumerate(case["evals"]):
+            for transfers, key in [("blocking", "makespan_blocking"), ("overlapped", "makespan_dataflow")]:
+                scenario = batch_scenario_of(case, times, transfers)
+                yield f"batches_{number}_{at}_{transfers}", scenario, times[key], makespan_faults
+
+
 def instances():
     """(name, scenario, instance, what compares it)"""
+    yield from planned_instances()
+    yield from batched_instances()
     for path in sorted(DATA.glob("*.json")):
         data = json.loads(path.read_text())
         if not data["schedule"].startswith("pipedream"):  # never drain: `run` has an iteration of a stream
