@@ -170,7 +170,7 @@ void list_gpus(std::span<const GpuEntry> entries) {
 }
 
 void list_clusters(std::span<const ClusterEntry> entries) {
-  std::vector<Row> rows{{"name", "GPU", "a node", "cards", "Gb/s each", "link GB/s", "title"}};
+  std::vector<Row> rows{{"name", "GPU", "a node", "NICs", "Gb/s each", "link GB/s", "title"}};
   for (const ClusterEntry& entry : entries) {
     const Cluster& cluster = entry.hardware.cluster;
     rows.push_back(

@@ -354,8 +354,10 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
   }
   const int node = plan.question.base.hardware->cluster.gpus_per_node;
   if (command.gpus > node && command.gpus % node != 0) {
+    const int whole = command.gpus / node * node;
     throw InputError(line.where("--gpus", fmt::format("{}", command.gpus)),
-                     fmt::format("{} has nodes of {} GPUs: give whole nodes", cluster, node));
+                     fmt::format("{} has nodes of {} GPUs: give whole nodes, as {} or {}", cluster,
+                                 node, whole, whole + node));
   }
   if (command.runs_on != "frameworks") return plan;
   plan.others = questions_to_frameworks(command, cluster, axes, line);
@@ -501,8 +503,8 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
       .one_of({"recipes", "framework"});
   parser.add_option(
       "--baseline", command.baseline,
-      "Layout to compare with: usual (default), published (of a tuned run, where there "
-      "is one), none, or a scenario");
+      "Layout to compare with: published (of a tuned run where there is one, default), "
+      "usual, none, or a scenario");
   add_list(parser, "--why", command.why,
            "Two rows, as 1,3: where the second loses time against the first; 0 is the baseline")
       .range(0, 10000);

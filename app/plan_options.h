@@ -36,7 +36,7 @@ struct PlanCommand {
   bool wide = false;
   int best = 0;      // 0: a row for each idea, or ten
   bool all = false;  // also what is near to another row
-  std::string baseline = "usual";
+  std::string baseline = "published";
   std::vector<int> why;  // two rows
   bool what_if = false;
   std::vector<double> factors{kWhatIfFactors.begin(), kWhatIfFactors.end()};

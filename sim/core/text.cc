@@ -162,6 +162,25 @@ bool has_words(std::string_view candidate, std::string_view words) {
   return !words.empty() && in.find(fmt::format("-{}-", folded(words))) != std::string::npos;
 }
 
+std::string_view letters_before(std::string_view name) {
+  const auto is_letter = [](unsigned char each) { return std::isalpha(each) != 0; };
+  return name.substr(0, std::ranges::find_if_not(name, is_letter) - name.begin());
+}
+
+// Candidates of the name's family and size: "llama3.1-405b" of "llama3-405b".
+std::vector<std::string> of_one_size(std::string_view name,
+                                     std::span<const std::string> candidates) {
+  const std::string in_full = folded(name);
+  const std::string_view size = std::string_view(in_full).substr(in_full.rfind('-') + 1);
+  const std::string_view family = letters_before(in_full);
+  std::vector<std::string> alike;
+  if (family.empty() || letters_before(size).size() == size.size()) return alike;
+  std::ranges::copy_if(candidates, std::back_inserter(alike), [&](const std::string& candidate) {
+    return has_words(candidate, size) && letters_before(folded(candidate)) == family;
+  });
+  return alike;
+}
+
 }  // namespace
 
 std::vector<std::string> suggested_names(std::string_view name,
@@ -175,6 +194,9 @@ std::vector<std::string> suggested_names(std::string_view name,
   for (const std::string& candidate : candidates) {
     if (has_words(candidate, name)) add(candidate);
   }
+  const std::vector<std::string> alike = of_one_size(name, candidates);
+  add(nearest_name(name, alike));
+  for (const std::string& candidate : alike) add(candidate);
   add(nearest_name(name, candidates));
   const bool none_near = names.empty();
   for (const std::string& candidate : candidates) {

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <memory>
 #include <tuple>
 #include <vector>
 
+#include "sim/case/make_case.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/plan.h"
 #include "sim/layouts/runs_on.h"
+#include "sim/prepare/balance.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/anchor.h"
 #include "sim/read/recipes.h"
@@ -31,10 +34,16 @@ auto order_of(const PlanPoint& point, int node) {
 
 std::optional<Planned> run_if_it_fits(const PlanQuestion& question, const PlanPoint& point) {
   try {
-    if (run_bound(prepare_first(scenario_of(question, point))).memory > question.surely_within()) {
-      return std::nullopt;
+    std::optional<Layout> split;
+    if (point.split == PlanSplit::kBalanced) {
+      const auto scenario = std::make_shared<const Scenario>(scenario_of(question, point));
+      const Outline outline = outline_of(scenario, scenario->schedules.front());
+      split = balance(scenario->modelled->model, point.pipeline, layer_weights(outline));
     }
-    PointRun run = run_point(question, point);
+    const Layout* layout = split ? &*split : nullptr;
+    const Case made = prepare_first(scenario_of(question, point, layout));
+    if (run_bound(made).memory > question.surely_within()) return std::nullopt;
+    PointRun run = run_point(question, point, layout);
     const bool busy = run.planned.bubble() <= kMostBubble;
     if (busy && run.fits(question) == MemoryFit::kYes) return std::move(run.planned);
   } catch (const InputError&) {
@@ -101,8 +110,19 @@ std::optional<PlanQuestion> narrowed(const PlanQuestion& question, const Recipe&
   if (recipe.chunks > 1 && !admits(narrow.axes.chunks, recipe.chunks)) return std::nullopt;
   narrow.axes.chunks = {recipe.chunks};
   keep_usual(narrow.axes.schedules, {recipe.chunks > 1 ? "interleaved-1f1b" : "1f1b"});
-  keep_usual(narrow.axes.recompute, {recipe.recompute});
   return narrow;
+}
+
+// The row of a search for one; nothing where it idles for long.
+std::optional<Planned> busy_row(PlanResult found) {
+  if (found.best.empty() || found.best.front().bubble() > kMostBubble) return std::nullopt;
+  return std::move(found.best.front());
+}
+
+// Uneven stages are usual where no even ones have their number, as of 61 layers.
+bool has_usual_split(const PlanPoint& point, int layers) {
+  const bool divides = layers % point.pipeline == 0 || (layers + 2) % point.pipeline == 0;
+  return point.split != PlanSplit::kBalanced || (!divides && point.chunks == 1);
 }
 
 }  // namespace
@@ -115,10 +135,13 @@ std::optional<Published> published_layout(const PlanQuestion& question,
                                           base.batch.seq_length.value_or(1), question.gpus)) {
     const auto narrow = narrowed(question, recipe);
     if (!narrow) continue;
-    PlanResult found = plan(*narrow, {.best = 1, .stop = stop});
-    if (found.stopped) break;
-    if (found.best.empty() || found.best.front().bubble() > kMostBubble) continue;
-    return Published{std::move(found.best.front()), recipe.id};
+    PlanQuestion own = *narrow;
+    keep_usual(own.axes.recompute, {recipe.recompute});
+    for (const PlanQuestion& each : {own, *narrow}) {
+      PlanResult found = plan(each, {.best = 1, .stop = stop});
+      if (found.stopped) return std::nullopt;
+      if (auto row = busy_row(std::move(found))) return Published{std::move(*row), recipe.id};
+    }
   }
   return std::nullopt;
 }
@@ -127,8 +150,9 @@ std::optional<Planned> usual_layout(const PlanQuestion& question) {
   PlanQuestion usual = usual_question(question);
   if (usual.axes.micro_batch.empty()) usual.axes.micro_batch = {1};
   keep_usual(usual.axes.recompute, {RecomputeGranularity::kNone, RecomputeGranularity::kFull});
-  keep_usual(usual.axes.splits, {PlanSplit::kEven, PlanSplit::kEvenWithEnds});
   std::vector<PlanPoint> points = plan_space(usual).points;
+  const int layers = question.base.modelled->model.num_layers;
+  std::erase_if(points, [layers](const PlanPoint& each) { return !has_usual_split(each, layers); });
   if (usual.axes.chunks.empty()) {
     std::erase_if(points, [](const PlanPoint& each) { return each.chunks > kMostUsualChunks; });
   }

@@ -71,12 +71,12 @@ std::vector<Recipe> recipes_for(const Transformer& model, const Gpu& gpu,
                                 const std::string& precision, int seq_length, int gpus) {
   std::vector<Recipe> all = catalogue_recipes();
   const std::string& name = gpu.like.empty() ? gpu.name : gpu.like;
-  std::erase_if(all, [&](const Recipe& each) {
-    return each.model != shape_of(model) || each.gpu != name || each.precision != precision;
-  });
+  std::erase_if(
+      all, [&](const Recipe& each) { return each.model != shape_of(model) || each.gpu != name; });
   const auto ratio = [](int a, int b) { return std::abs(std::log(1.0 * a / b)); };
   std::ranges::stable_sort(all, {}, [&](const Recipe& each) {
-    return std::tuple(ratio(each.seq_length, seq_length), ratio(each.gpus, gpus));
+    return std::tuple(each.precision != precision, ratio(each.seq_length, seq_length),
+                      ratio(each.gpus, gpus));
   });
   return all;
 }

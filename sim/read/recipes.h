@@ -33,8 +33,8 @@ std::string shape_of(const Transformer& model);
 // All of the catalogue; none where it has no such file. InputError at a cell that cannot be read.
 std::vector<Recipe> catalogue_recipes();
 
-// The recipes of a model, a GPU and a precision, the nearest first: by the ratio of sequence
-// lengths, then by that of GPUs. Equals keep the order of the file.
+// The recipes of a model and a GPU, the nearest first. Equal precision comes first, then the ratio
+// of sequence lengths counts, then that of GPUs. Equals keep the order of the file.
 std::vector<Recipe> recipes_for(const Transformer& model, const Gpu& gpu,
                                 const std::string& precision, int seq_length, int gpus);
 

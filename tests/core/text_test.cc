@@ -74,6 +74,12 @@ TEST(Suggestion, NamesThoseWithTheWordsBeforeTheNearest) {
   EXPECT_EQ(suggestion("Qwen3 30b", models), "; did you mean 'qwen3-30b-a3b', 'qwen3-32b'?");
 }
 
+TEST(Suggestion, NamesThoseOfTheFamilyAndSizeFirst) {
+  const std::vector<std::string> models{"llama2-70b", "llama3-70b", "llama3.1-405b", "opt-175b"};
+  EXPECT_EQ(suggestion("llama3-405b", models), "; did you mean 'llama3.1-405b', 'llama3-70b'?");
+  EXPECT_EQ(suggestion("llama3.3-70b", models), "; did you mean 'llama3-70b', 'llama2-70b'?");
+}
+
 TEST(MeantName, IsTheSameButForCaseAndDashes) {
   EXPECT_EQ(meant_name("ZBH1", kNames), "zb-h1");
   EXPECT_EQ(meant_name("1F1B", kNames), "1f1b");

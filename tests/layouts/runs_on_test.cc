@@ -153,6 +153,21 @@ TEST(Baseline, IsTheNearestPublishedRun) {
       << "nobody published one";
 }
 
+// 61 layers divide over no number of stages, and the published run says nothing of recomputation.
+TEST(Baseline, DividesWhatHasNoEvenStages) {
+  ClusterPlan plan = ask("deepseek-v3", 2048, 15360, "4096");
+  plan.question.axes.chunks.clear();
+  const auto published = published_layout(plan.question);
+  ASSERT_TRUE(published.has_value());
+  EXPECT_EQ(published->run, "dgxc_DeepSeek-V3_671B_bf16_H100_512_v25.05.04_gbs4096");
+  EXPECT_EQ(sizes_of(published->planned.point),
+            "tp 2, cp 1, ep 64, etp 1, pp 8, vpp 1, dp 128, mbs 1");
+  const auto usual = usual_layout(plan.question);
+  ASSERT_TRUE(usual.has_value());
+  EXPECT_EQ(usual->point.split, PlanSplit::kBalanced);
+  EXPECT_LE(usual->point.expert * usual->point.expert_tensor, 8) << "within a node";
+}
+
 TEST(Baseline, StaysWithinTheNarrowedQuestion) {
   ClusterPlan plan = ask("llama3-70b", 64, 128, "8192");
   plan.question.axes.runs_on = Framework::kMegatron;

@@ -24,5 +24,17 @@ TEST(Recipes, AMixtureDoesNotTakeThatOfADenseModelOfItsWidths) {
   EXPECT_EQ(recipes_of("mixtral-8x7b"), 0U);
 }
 
+TEST(Recipes, HasThoseOfThePrecisionFirst) {
+  Gpu gpu;
+  gpu.name = "h100-sxm";
+  const Transformer model = find_model("llama3-70b", {});
+  for (const char* precision : {"bf16", "fp8"}) {
+    const auto recipes = recipes_for(model, gpu, precision, 8192, 8);
+    ASSERT_FALSE(recipes.empty());
+    EXPECT_EQ(recipes.front().precision, precision);
+    EXPECT_NE(recipes.back().precision, precision) << "others come behind";
+  }
+}
+
 }  // namespace
 }  // namespace pipesim::recipes_test
