@@ -1,4 +1,5 @@
 // NeMo's models that see: the encoder by its name, the projector, and what is frozen.
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <string>
 
@@ -124,6 +125,33 @@ TEST(Vision, PutsTheEncoderOfMegatronsLlava) {
   EXPECT_TRUE(encoder.frozen);
   EXPECT_FALSE(encoder.replicated || made.context.frozen);
   EXPECT_EQ(made.context.seq_length, 3200);
+}
+
+TEST(Vision, TakesMegatronsSidesWhereAScriptSaysNone) {
+  const std::string sides = "--img-h 448 --img-w 448 --patch-dim 14 ";
+  std::string without = kLlava + "--vision-model-type siglip";
+  without.replace(without.find(sides), sides.size(), "");
+  const Draft draft = megatron_draft(read_arguments("run.sh", without), "dgx-h100");
+  const Modelled made = *read_scenario(YamlSource("imported.yaml", scenario_of(draft))).modelled;
+  EXPECT_EQ(made.model.encoder->patches, 14 * 14);
+  EXPECT_EQ(made.model.encoder->inputs, 3 * 16 * 16);
+}
+
+TEST(Vision, SaysWhichClassTokensItLeavesOut) {
+  const auto said = [](const Draft& draft, const std::string& what) {
+    return std::ranges::any_of(draft.not_modelled, [&](const std::string& each) {
+      return each.find(what) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(said(llava("--vision-model-type radio"),
+                   "class tokens of the encoder: 8 beside 1024 patches of an image"));
+  EXPECT_FALSE(said(llava("--vision-model-type siglip"), "class tokens"));
+  EXPECT_FALSE(said(llava("--vision-model-type radio"), "which the model takes too"));
+  const std::string flag = "--disable-vision-class-token ";
+  std::string kept = kLlava;
+  kept.replace(kept.find(flag), flag.size(), "");
+  EXPECT_TRUE(said(megatron_draft(read_arguments("run.sh", kept), "dgx-h100"),
+                   "1 beside 1024 patches of an image, which the model takes too"));
 }
 
 TEST(Vision, StopsAtAnEncoderOrImagesThatAreNotKnown) {

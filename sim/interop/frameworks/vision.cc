@@ -10,26 +10,37 @@
 namespace pipesim {
 namespace {
 
+// The sizes of an entry of a file of the catalogue; none where it has no such name.
+Section sizes_of(const std::string& file, const std::string& name) {
+  const std::string path = data_folder("catalog") + "/" + file;
+  const YamlSource source = YamlSource::from_file(path, {path, 0, 0, ""});
+  Section sizes;
+  for (const auto& [known, entry] : source.root().entries()) {
+    if (known != name) continue;
+    for (const auto& [key, size] : entry.entries()) sizes.emplace_back(key, size.text());
+  }
+  return sizes;
+}
+
+// Takes a number out of the sizes; `usual` where it is not among them.
+long take_number(Section& sizes, std::string_view key, long usual) {
+  const auto found = std::ranges::find(sizes, key, &Section::value_type::first);
+  if (found == sizes.end()) return usual;
+  const long number = std::stol(found->second);
+  sizes.erase(found);
+  return number;
+}
+
 struct KnownEncoder {
-  Section shape;   // keys of a scenario
-  long patch = 0;  // pixels along a side
+  Section shape;          // keys of a scenario; none where the name is not known
+  long patch = 0;         // pixels along a side
+  long class_tokens = 0;  // beside the patches of an image
 };
 
-// The catalogue's encoder of that name; of no shape where it has none.
 KnownEncoder encoder_named(const std::string& name) {
-  const std::string path = data_folder("catalog") + "/encoders.yaml";
-  const YamlSource source = YamlSource::from_file(path, {path, 0, 0, ""});
-  KnownEncoder encoder;
-  for (const auto& [known, sizes] : source.root().entries()) {
-    if (known != name) continue;
-    for (const auto& [key, size] : sizes.entries()) {
-      if (key == "patch_size") {
-        encoder.patch = std::stol(size.text());
-      } else {
-        encoder.shape.emplace_back(key, size.text());
-      }
-    }
-  }
+  KnownEncoder encoder{.shape = sizes_of("encoders.yaml", name)};
+  encoder.patch = take_number(encoder.shape, "patch_size", 0);
+  encoder.class_tokens = take_number(encoder.shape, "class_tokens", 0);
   return encoder;
 }
 
@@ -44,28 +55,28 @@ long patches_along(Settings& settings, long patch) {
 
 // Where the projector merges, it takes two by two patches.
 struct Projector {
-  std::string_view name;
+  long matrices = 0;  // 0 where the name is not known
   long merged = 1;
-  bool two_matrices = true;
+  long size = 0;  // between two matrices; 0: the model's
 };
 
-const Projector* find_projector(std::string_view name) {
-  static constexpr Projector kProjectors[] = {
-      {"linear", 1, false}, {"mlp2x_gelu"}, {"mlp_downsample", 4}};
-  const auto* const found = std::ranges::find(kProjectors, name, &Projector::name);
-  return found == std::end(kProjectors) ? nullptr : found;
+Projector projector_named(const std::string& name) {
+  Section sizes = sizes_of("projectors.yaml", name);
+  return {.matrices = take_number(sizes, "matrices", 0),
+          .merged = take_number(sizes, "merged_patches", 1),
+          .size = take_number(sizes, "projector_size", 0)};
 }
 
 void put_projector(Settings& settings, long along, Draft& draft) {
   const std::string name = settings.text({"mm_cfg.mm_mlp_adapter_type"}).value_or("linear");
-  const Projector* projector = find_projector(name);
-  if (projector == nullptr || (projector->merged > 1 && along % 2 == 1)) {
+  const Projector projector = projector_named(name);
+  if (projector.matrices == 0 || (projector.merged > 1 && along % 2 == 1)) {
     not_understood(draft, "mm_cfg.mm_mlp_adapter_type",
                    fmt::format("mm_cfg.mm_mlp_adapter_type {}, of {} patches a side", name, along));
     return;
   }
-  if (projector->merged > 1) put(draft.model, "encoder.merged_patches", projector->merged);
-  if (projector->two_matrices) {
+  if (projector.merged > 1) put(draft.model, "encoder.merged_patches", projector.merged);
+  if (projector.matrices > 1) {
     put(draft.model, "encoder.projector_size", settings.number_or_usual("hidden_size"));
   }
 }
@@ -133,33 +144,46 @@ void put_frozen_parts(Settings& settings, Draft& draft) {
   }
 }
 
-// Patches of an image; 0 where its sides are not known.
+// Pixels of an image and of a patch along a side, where the script says none: Megatron-LM's
+// _add_vision_args (megatron/training/arguments.py). The model's own 336 and 14 are never used.
+constexpr long kImageSide = 224;
+constexpr long kPatchSide = 16;
+
 long patches_of_image(Settings& settings, long patch) {
-  constexpr long kSide = 336;
-  const long height = settings.number({"img_h"}, 1).value_or(kSide);
-  const long width = settings.number({"img_w"}, 1).value_or(kSide);
+  const long height = settings.number({"img_h"}, 1).value_or(kImageSide);
+  const long width = settings.number({"img_w"}, 1).value_or(kImageSide);
   return height / patch * (width / patch);
+}
+
+// The encoder computes its class tokens, and the model takes them unless they are dropped.
+void note_class_tokens(Settings& settings, long class_tokens, long patches, Draft& draft) {
+  const bool dropped = settings.is_set({"disable_vision_class_token"});
+  if (class_tokens == 0) return;
+  draft.not_modelled.push_back(
+      fmt::format("class tokens of the encoder: {} beside {} patches of "
+                  "an image{}",
+                  class_tokens, patches, dropped ? "" : ", which the model takes too"));
 }
 
 void put_llava(Settings& settings, const std::string& language, long tensor, Draft& draft) {
   constexpr long kColours = 3;
-  constexpr long kPatch = 14;
   const std::string vision = settings.text({"vision_model_type"}).value_or("clip");
   const KnownEncoder encoder = encoder_named("megatron/" + vision);
-  const KnownEncoder projector = encoder_named("megatron/projector/" + language);
-  if (encoder.shape.empty() || projector.shape.empty()) {
+  const Projector projector = projector_named("megatron/" + language);
+  if (encoder.shape.empty() || projector.matrices == 0) {
     not_understood(
         draft, encoder.shape.empty() ? "vision_model_type" : "language_model_type",
         fmt::format("vision_model_type {} before language_model_type {}", vision, language));
     return;
   }
-  const long patch = settings.number({"patch_dim"}, 1).value_or(kPatch);
-  (void)settings.find({"disable_vision_class_token"});  // a token of hundreds
+  const long patch = settings.number({"patch_dim"}, 1).value_or(kPatchSide);
+  const long patches = patches_of_image(settings, patch);
   put_own_encoder(encoder, tensor, draft);
-  put(draft.model, "encoder.patches", patches_of_image(settings, patch));
+  put(draft.model, "encoder.patches", patches);
+  note_class_tokens(settings, encoder.class_tokens, patches, draft);
   put(draft.model, "encoder.patch_inputs", kColours * patch * patch);
   if (settings.is_set({"pixel_shuffle"})) put(draft.model, "encoder.merged_patches", 4);
-  for (const auto& [key, size] : projector.shape) put(draft.model, "encoder." + key, size);
+  put(draft.model, "encoder.projector_size", projector.size);
   put_tiles(settings, draft);
   put_frozen_parts(settings, draft);
 }
@@ -174,7 +198,7 @@ void put_vision(Settings& settings, long tensor, Draft& draft) {
   const auto name = settings.text({"mm_cfg.vision_encoder.from_pretrained"});
   if (!name || draft.model.empty()) return;
   constexpr long kColours = 3;
-  const auto [shape, patch] = encoder_named(*name);
+  const auto [shape, patch, class_tokens] = encoder_named(*name);
   const bool same =
       settings.number({"mm_cfg.vision_encoder.patch_dim"}, 1).value_or(patch) == patch;
   const long along = same && patch > 0 ? patches_along(settings, patch) : 0;
