@@ -50,9 +50,24 @@ long key_heads(const Transformer& model) {
   return model.latent ? model.num_attention_heads : model.num_query_groups;
 }
 
+// Heads of layers that exchange alike, and their keys in a scenario.
+struct NamedHeads {
+  long queries, keys;
+  const char* name_of_queries = "num_attention_heads";
+  const char* name_of_keys = "num_query_groups";
+};
+
+NamedHeads heads_of_windows(const Transformer& model) {
+  if (const auto& own = model.window_heads) {
+    return {own->num_attention_heads, own->num_query_groups, "window_attention.num_attention_heads",
+            "window_attention.num_query_groups"};
+  }
+  return {model.num_attention_heads, key_heads(model)};
+}
+
 // Rules of Transformer Engine (attn_forward_func_with_cp) and, for sizes, of Megatron-LM, for
 // layers that exchange alike.
-std::string fault_of_exchange(const Transformer& model, const LayerContext& context, bool windows) {
+std::string fault_of_exchange(const LayerContext& context, const NamedHeads& own, bool windows) {
   if (context.context == 1 || context.exchange == ContextExchange::kAllGather) return "";
   const std::string_view name = to_text(context.exchange);
   if (!context.flash_attention) {
@@ -71,8 +86,8 @@ std::string fault_of_exchange(const Transformer& model, const LayerContext& cont
   const long ranks = 1L * context.tensor * head_ranks(context);
   const char* by = "tensor x context ranks that divide heads (cp_comm_type)";
   const std::array<Division, 2> divisions{{
-      {"num_attention_heads", model.num_attention_heads, by, ranks},
-      {"num_query_groups", context.repeats_keys ? ranks : key_heads(model), by, ranks},
+      {own.name_of_queries, own.queries, by, ranks},
+      {own.name_of_keys, context.repeats_keys ? ranks : own.keys, by, ranks},
   }};
   for (const Division& division : divisions) {
     if (auto fault = fault_of(division); !fault.empty()) return fault;
@@ -83,10 +98,12 @@ std::string fault_of_exchange(const Transformer& model, const LayerContext& cont
 std::string fault_of_exchange(const Transformer& model, const LayerContext& context) {
   const bool sparse = model.sparse.has_value();
   const bool partial = sparse || model.attention_window > 0;
-  if (!context.window_exchange) return fault_of_exchange(model, context, partial);
-  std::string fault = fault_of_exchange(model, context, sparse);
-  if (!fault.empty()) return fault;
-  return fault_of_exchange(model, context_of(LayerKind::kWindowDense, model, context), true);
+  const bool one_kind = !context.window_exchange;
+  const NamedHeads heads{model.num_attention_heads, key_heads(model)};
+  std::string fault = fault_of_exchange(context, heads, one_kind ? partial : sparse);
+  if (!fault.empty() || (one_kind && !model.window_heads)) return fault;
+  const LayerContext own = context_of(LayerKind::kWindowDense, model, context);
+  return fault_of_exchange(own, heads_of_windows(model), true);
 }
 
 std::string fault_of_encoder(const Transformer& model, const LayerContext& context) {

@@ -91,9 +91,12 @@ std::optional<YamlValue> read_tree(Numbers& network, int nics, Interconnect& wir
   const int cards = rails && rails->flag() ? 1 : nics;
   const bool known = wires.oversubscription > 1;
   if (!over && !known) {
-    if (ports) ports->fail("says nothing without oversubscription, from 1 on");
+    for (const auto& alone : {ports, rails}) {
+      if (alone) alone->fail("says nothing without oversubscription, from 1 on");
+    }
     return over;
   }
+  if (known && rails && !ports) rails->fail("needs leaf_ports, the ports of a switch to nodes");
   if (over) wires.oversubscription = over->number(1, 1e3);
   constexpr int kPorts = 32;  // of 64, half to nodes
   const int to_nodes = ports ? static_cast<int>(ports->integer(1, 1 << 12)) : kPorts;

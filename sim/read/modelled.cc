@@ -272,6 +272,19 @@ void read_exchange(const std::optional<YamlValue>& exchange,
   }
 }
 
+// Keys and values are repeated where ranks divide heads, and nowhere else.
+void check_repeated(const YamlValue& repeated, const ModelParallel& asked) {
+  const auto divides = [](ContextExchange exchange) {
+    return exchange == ContextExchange::kHeads || exchange == ContextExchange::kHeadsAndRing;
+  };
+  const bool used = asked.exchanges.empty() ? divides(asked.exchange)
+                                            : std::ranges::any_of(asked.exchanges, divides);
+  if (used) return;
+  const std::string other =
+      asked.exchanges.empty() ? fmt::format(", not of {}", to_text(asked.exchange)) : "";
+  repeated.fail(fmt::format("is of cp_comm_type a2a and a2a+p2p{}", other));
+}
+
 // Layers of one kind of attention exchange alike: their costs are one.
 void take_exchange(const ModelParallel& asked, const Transformer& model, LayerContext& context) {
   context.exchange = asked.exchange;
@@ -356,6 +369,7 @@ ModelParallel read_model_parallel(YamlMap& parallel) {
   const auto repeated = parallel.find("kv_head_repeat");
   note(repeated);
   asked.repeats_keys = repeated && repeated->flag();
+  if (asked.repeats_keys) check_repeated(*repeated, asked);
   asked.expert = size("expert_model_parallel_size").value_or(1);
   asked.expert_tensor = size("expert_tensor_parallel_size");
   const auto sequence = parallel.find("sequence_parallel");

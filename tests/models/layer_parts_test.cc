@@ -142,6 +142,22 @@ TEST(WindowHeads, AreThoseOfAModelThatHasThemInAllLayers) {
             std::string::npos);
 }
 
+TEST(WindowHeads, DivideAmongContextRanksByTheirOwnNumber) {
+  Transformer model = llama3_70b();
+  model.layer_pattern = "WG";
+  model.attention_window = 512;
+  model.window_heads = WindowHeads{64, 4, 128, 128};
+  LayerContext context = sequence(4096);
+  context.context = 8;
+  context.exchange = ContextExchange::kHeads;
+  const std::string fault = fault_of(model, context);
+  EXPECT_EQ(fault.find("window_attention.num_query_groups 4 does not divide"), 0) << fault;
+  context.window_exchange = ContextExchange::kAllGather;
+  EXPECT_EQ(fault_of(model, context), "");
+  std::swap(context.exchange, *context.window_exchange);
+  EXPECT_EQ(fault_of(model, context), fault);
+}
+
 TEST(ValueHeads, HaveASizeOfTheirOwn) {
   Transformer model = llama3_70b();
   model.v_channels = 64;

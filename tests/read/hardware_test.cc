@@ -453,6 +453,22 @@ TEST(FatTree, SlowsWhatGoesAboveItsLeaves) {
             std::string::npos);
 }
 
+TEST(FatTree, CountsNodesBelowALeafInWholeNumbers) {
+  const auto leaf = [](const std::string& keys) {
+    return read("{name: dgx-h100, " + keys + "}").hardware->interconnect.nodes_per_leaf;
+  };
+  const std::string tree = "network: {oversubscription: 2, leaf_ports: 32}";
+  EXPECT_EQ(leaf("node: {nics: 5}, " + tree), 6) << "two ports are left";
+  EXPECT_EQ(leaf("network: {oversubscription: 2, leaf_ports: 4}"), 1) << "a node on two leaves";
+  EXPECT_EQ(leaf("network: {oversubscription: 2, rail_optimised: true}"), 32) << "the usual ports";
+}
+
+TEST(FatTree, RefusesRailsThatWouldChangeNothing) {
+  const std::string rails = ", network: {rail_optimised: true}}";
+  EXPECT_NE(refusal("{name: dgx-h100" + rails).find("without oversubscription"), std::string::npos);
+  EXPECT_NE(refusal("{name: llama3-h100" + rails).find("needs leaf_ports"), std::string::npos);
+}
+
 TEST(FatTree, OfTheCatalogueStaysWhereAScenarioChangesOtherThings) {
   const auto wires = [](const std::string& changes) {
     return read("{name: llama3-h100" + changes + "}").hardware->interconnect;

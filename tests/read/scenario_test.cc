@@ -347,6 +347,23 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"perturb={links: [{from: 1, to: 1, factor: 2}]}"}, "no message to itself"},
         Bad{{"foo=1"}, "unknown key"}));
 
+TEST(Scenario, RefusesKeysRepeatedWhereNoRanksDivideHeads) {
+  const auto said = [](const std::string& keys) {
+    return refusal(kBase, {"parallel={pipeline_model_parallel_size: 4, context_parallel_size: 2, " +
+                           keys + "}"});
+  };
+  const std::string repeat = "kv_head_repeat: true";
+  const std::string refused = "kv_head_repeat: is of cp_comm_type a2a and a2a+p2p";
+  EXPECT_NE(said(repeat).find(refused + ", not of all_gather"), std::string::npos) << said(repeat);
+  EXPECT_NE(said("cp_comm_type: p2p, " + repeat).find(refused + ", not of p2p"), std::string::npos);
+  EXPECT_NE(said("cp_comm_type: [p2p, all_gather], " + repeat).find(refused), std::string::npos);
+  for (const std::string taken : {"cp_comm_type: a2a, ", "cp_comm_type: [p2p, a2a], "}) {
+    EXPECT_EQ(said(taken + repeat).find("kv_head_repeat"), std::string::npos);
+  }
+  EXPECT_EQ(said("cp_comm_type: p2p, kv_head_repeat: false").find("kv_head_repeat"),
+            std::string::npos);
+}
+
 TEST(Scenario, RefusesAnEmptyFile) {
   EXPECT_NE(refusal("").find("this file is empty"), std::string::npos);
 }
