@@ -59,7 +59,8 @@ Bytes least_state(const Transformer& model, const LayerContext& context,
   alone.vocabulary_devices = 0;
   const StageLayers all{0, model.num_layers, model.mtp_layers, true, true};
   const HeldParameters trained = held_parameters(model, alone, {&all, 1});
-  return Bytes(total_parameters(model) * weight + (trained.dense + trained.expert) * states);
+  const double all_weights = total_parameters(model) + mtp_parameters(model);
+  return Bytes(all_weights * weight + (trained.dense + trained.expert) * states);
 }
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,

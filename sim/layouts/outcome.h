@@ -65,8 +65,8 @@ struct Planned {
   std::string idea = {};  // what it stands for among the rows: "fastest, no pipeline"
   // The question that it answers, where that is another than the plan's: of another framework.
   std::shared_ptr<const PlanQuestion> asked = {};
-  // From which to which number of chunks the same layout takes as long, its own among them.
-  std::array<int, 2> chunks_alike{};
+  // Up to which number of chunks, from its own on, the same layout takes as long.
+  int most_chunks_alike = 0;
 
   // The iteration's seconds, with contention where that is known.
   [[nodiscard]] Seconds expected() const { return contended ? contended->iteration : iteration; }

@@ -159,7 +159,8 @@ class Planner {
   // The first of these points that takes as long as a row, and stands for what it stands for.
   std::optional<Planned> first_alike(const Planned& row, const std::vector<size_t>& ids) {
     for (const size_t id : ids) {
-      if (const auto twin = twin_without_offload(id)) (void)planned_within({*twin}, kNever);
+      const auto twin = twin_without_offload(id);
+      if (twin && ran_[*twin] == 0) (void)planned_within({*twin}, kNever);
     }
     for (Planned& each : planned_within(ids, kAlike * row.iteration.value())) {
       const bool roomy = std::ranges::count(row.ideas, PlanIdea::kRoomy) == 0 ||
@@ -180,7 +181,11 @@ class Planner {
     });
     std::vector<Planned> found;
     for (PlanStep& step : steps) {
-      if (step.fate != PlanFate::kPlanned) continue;
+      const bool planned = step.fate == PlanFate::kPlanned;
+      if (planned || step.fate == PlanFate::kUnfit) {
+        ran_[step.candidate.id] = step.planned.iteration.value();
+      }
+      if (!planned) continue;
       fits_[step.candidate.id] = step.planned.fits == MemoryFit::kYes ? 1 : 0;
       if (step.planned.iteration.value() <= seconds) found.push_back(std::move(step.planned));
     }

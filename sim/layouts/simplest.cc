@@ -1,7 +1,6 @@
 #include "sim/layouts/simplest.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -34,7 +33,7 @@ std::map<int, std::vector<size_t>> points_by_chunks(const Planned& row,
 
 void simplify(Planned& row, const std::vector<PlanPoint>& points, const FindAlike& find_alike) {
   const Planned fastest = row;
-  std::array<int, 2> alike{row.point.chunks, row.point.chunks};
+  int most_alike = row.point.chunks;
   if (row.point.pipeline > 1) {
     const auto others = points_by_chunks(row, points);
     const auto own = others.find(row.point.chunks);
@@ -44,14 +43,12 @@ void simplify(Planned& row, const std::vector<PlanPoint>& points, const FindAlik
       return simpler.has_value();
     };
     (void)take(own->second);
-    for (auto each = own; each != others.begin() && take(std::prev(each)->second);) {
-      alike[0] = (--each)->first;
-    }
+    for (auto each = own; each != others.begin() && take(std::prev(each)->second);) --each;
     for (auto each = std::next(own); each != others.end() && find_alike(fastest, each->second);) {
-      alike[1] = (each++)->first;
+      most_alike = (each++)->first;
     }
   }
-  row.chunks_alike = alike;
+  row.most_chunks_alike = most_alike;
   row.ideas = fastest.ideas;
 }
 

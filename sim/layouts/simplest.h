@@ -20,8 +20,8 @@ inline constexpr double kAlike = 1.01;
 using FindAlike =
     std::function<std::optional<Planned>(const Planned& row, const std::vector<size_t>& points)>;
 
-// Replaces a row by its simplest form, and sets `chunks_alike`: the numbers next to each other that
-// take as long. `points` are those of plan_space, some left out.
+// Replaces a row by its simplest form: the fewest chunks of the numbers next to each other that
+// take as long. Sets `most_chunks_alike`. `points` are those of plan_space, some left out.
 void simplify(Planned& row, const std::vector<PlanPoint>& points, const FindAlike& find_alike);
 
 // Makes rows of one layout one row, which stands for the ideas of all.

@@ -88,10 +88,11 @@ std::string layout_words(const PlanQuestion& question, const PlanPoint& point) {
 }
 
 std::string chunks_text(const Planned& planned) {
-  const auto [from, to] = planned.chunks_alike;
+  const int from = planned.point.chunks;
+  const int to = planned.most_chunks_alike;
   // One stage that overlaps experts is simulated as two chunks; frameworks call it none.
   if (planned.point.pipeline == 1) return "1";
-  return from < to ? fmt::format("{}-{}", from, to) : fmt::format("{}", planned.point.chunks);
+  return from < to ? fmt::format("{}-{}", from, to) : fmt::format("{}", from);
 }
 
 std::string extras_of(const PlanQuestion& question, const PlanPoint& point) {

@@ -14,6 +14,7 @@
 namespace pipesim::trained_part_test {
 namespace {
 
+using testing::deepseek_v3;
 using testing::llama3_70b;
 using testing::mixtral;
 
@@ -180,6 +181,25 @@ TEST(FrozenEncoder, TakesNoGradientsNorStates) {
   const double trained =
       4 * parameters(with_encoder(false), LayerKind::kEncoder) + (588 + 576 + 2) * 1024.;
   EXPECT_NEAR(state_of(false) - state_of(true), states * trained, 1);
+}
+
+// No more than one GPU holds that has everything.
+TEST(LeastState, IsWhatOneDeviceHolds) {
+  for (const bool tied : {false, true}) {
+    for (const int mtp : {0, 1}) {
+      Transformer model = deepseek_v3();
+      model.mtp_layers = mtp;
+      model.tied_embeddings = tied;
+      const LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+      const ParameterState state;
+      const StageLayers all{0, model.num_layers, mtp, true, true};
+      const DeviceMemory held = MemoryModel(model, context, state).device({&all, 1});
+      const Bytes most = held.weights + held.gradients + held.optimizer + held.vocabulary;
+      const Bytes least = least_state(model, context, state);
+      EXPECT_LE(least, (1 + 1e-9) * most) << tied << mtp;
+      EXPECT_GE(least, (1 - 1e-9) * most) << tied << mtp;
+    }
+  }
 }
 
 // The projector trains, and its input needs no gradient.

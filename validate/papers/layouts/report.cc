@@ -161,22 +161,19 @@ std::string layouts_json(const std::vector<LayoutFamily>& families) {
   auto json = nlohmann::ordered_json::array();
   for (const LayoutFamily& family : families) {
     const std::vector<LayoutFamily> sound = sound_families({family});
-    json.push_back(
-        {{"model", family.model},
-         {"gpus", family.gpus},
-         {"layouts", family.layouts.size()},
-         {"tau", family.tau},
-         {"regret", family.regret},
-         {"regret_of_three", family.regret_of_three},
-         {"failed_said_to_fit", family.failed_said_to_fit},
-         {"gpu", family.gpu},
-         {"failed", family.failed.size()},
-         {"not_modelled", family.not_modelled.size()},
-         {"twins", family.twins},
-         {"twins_tau", family.twins_tau},
-         {"compared", family.compared},
-         {"unsound", family.unsound},
-         {"sound", sound.empty() ? nlohmann::ordered_json(nullptr) : decision(sound.front())}});
+    nlohmann::ordered_json each{{"model", family.model}, {"gpus", family.gpus}};
+    each.update(decision(family));
+    each.update({{"failed_said_to_fit", family.failed_said_to_fit},
+                 {"gpu", family.gpu},
+                 {"failed", family.failed.size()},
+                 {"not_modelled", family.not_modelled.size()},
+                 {"twins", family.twins},
+                 {"twins_tau", family.twins_tau},
+                 {"compared", family.compared},
+                 {"unsound", family.unsound},
+                 {"sound", nullptr}});
+    if (!sound.empty()) each["sound"] = decision(sound.front());
+    json.push_back(std::move(each));
   }
   return json.dump(1) + "\n";
 }
