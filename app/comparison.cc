@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/progress.h"
+#include "app/refusals.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/prepare/prepare.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "app/refusals.h"
 #include "sim/prepare/advice.h"
 #include "sim/report/json/json.h"
 #include "sim/scenario/scenario.h"

@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/common_options.h"
 #include "app/comparison.h"
+#include "app/refusals.h"
 #include "sim/core/input_text.h"
 #include "sim/mpi/mpi.h"
 #include "sim/read/scenario.h"

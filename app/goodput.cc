@@ -10,6 +10,7 @@
 #include "app/comparison.h"
 #include "app/progress.h"
 #include "app/ranges.h"
+#include "app/refusals.h"
 #include "app/tokens.h"
 #include "sim/goodput/report.h"
 #include "sim/read/reliability.h"

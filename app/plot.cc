@@ -16,6 +16,7 @@
 #include "app/common_options.h"
 #include "app/comparison.h"
 #include "app/figure_script.h"
+#include "app/refusals.h"
 #include "app/temporary.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"

@@ -10,6 +10,7 @@
 #include "app/common_options.h"
 #include "app/comparison.h"
 #include "app/plan_page.h"
+#include "app/refusals.h"
 #include "sim/core/data_folder.h"
 #include "sim/read/scenario.h"
 #include "sim/report/html/html.h"

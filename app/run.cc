@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/common_options.h"
 #include "app/comparison.h"
+#include "app/refusals.h"
 #include "sim/core/data_folder.h"
 #include "sim/prepare/knife_edge.h"
 #include "sim/read/scenario.h"

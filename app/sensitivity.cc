@@ -9,6 +9,7 @@
 #include "app/common_options.h"
 #include "app/comparison.h"
 #include "app/ranges.h"
+#include "app/refusals.h"
 #include "sim/prepare/knife_edge.h"
 #include "sim/read/scenario.h"
 #include "sim/sensitivity/report.h"

@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/common_options.h"
 #include "app/comparison.h"
+#include "app/refusals.h"
 #include "sim/case/program.h"
 #include "sim/planning/description.h"
 #include "sim/read/scenario.h"

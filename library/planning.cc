@@ -39,7 +39,7 @@ void refuse_outputs(const PlanCommand& command, const CommandLine& line) {
                                                               {"--output", command.output},
                                                               {"--export", command.configurations}};
   for (const auto& [option, path] : files) {
-    if (!path.empty()) refuse(option, line.of_option(path));
+    if (!path.empty()) refuse(option, line.where(option, path));
   }
   if (command.wide) refuse("--wide", line.where("--wide"));
   if (!command.why.empty()) refuse("--why", line.where("--why"));

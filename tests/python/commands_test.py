@@ -167,6 +167,11 @@ class Plans(unittest.TestCase):
                 pipesim.plan(*self.ASKED, **wrong)
             self.assertEqual(raised.exception.file, "command line")
 
+    def test_refuse_where_the_option_stands_and_not_another_of_its_value(self):
+        with self.assertRaisesRegex(pipesim.InputError, "'--csv' is of the command alone") as raised:
+            pipesim.plan(*self.ASKED, csv="8", best="8")
+        self.assertEqual(raised.exception.text[raised.exception.column - 1:], "8 --best 8")
+
     def test_say_what_would_fit(self):
         with self.assertRaisesRegex(pipesim.InfeasibleError, "fit"):
             pipesim.plan("llama3-70b", "dgx-h100", 1, 8, 8192, contention=0)
