@@ -135,7 +135,7 @@ std::string fault_of_setting(const LayerContext& context) {
     return "a traced model runs in bf16, fp16 or fp32: its trace does not say which kernels would "
            "run in 8 or 4 bits";
   }
-  if (context.recompute.of_modules()) {
+  if (context.recompute.of_modules() || context.recomputed_layers.others.of_modules()) {
     return "a traced model is recomputed in full or not at all: its trace has no modules by name";
   }
   if (context.offloaded.any()) {

@@ -59,6 +59,8 @@ struct LayerContext {
   // LoRA: adapters of this rank beside the linear layers train, and nothing else; 0: all does.
   int adapter_rank = 0;
   bool frozen = false;  // nothing behind the encoder trains: its projector does
+  // Weights in fp32, which passes of 16 bits cast (torch.autocast, NeMo's megatron_amp_O2: false).
+  bool fp32_weights = false;
   bool flash_attention = true;
   bool fused_gate = true;   // a gated activation is one kernel, which keeps no factor of a product
   bool causal = true;       // halves the work of flash attention; without it all scores are made
@@ -98,6 +100,19 @@ inline bool trains_model(const LayerContext& context) {
   return context.adapter_rank == 0 && !context.frozen;
 }
 
+// Layers that are not among those recomputed run other kernels in B, and keep other tensors.
+inline bool recomputes_apart(const LayerContext& context) {
+  const RecomputedLayers& layers = context.recomputed_layers;
+  return !layers.all() && (context.recompute.of_modules() || layers.others.of_modules());
+}
+// How they run.
+inline LayerContext context_of_others(const LayerContext& context) {
+  LayerContext others = context;
+  others.recompute = context.recomputed_layers.others;
+  others.recomputed_layers = {};
+  return others;
+}
+
 // A frozen encoder runs forward alone.
 inline bool has_backward(const Transformer& model, LayerKind kind) {
   return kind != LayerKind::kEncoder || !model.encoder->frozen;
@@ -112,6 +127,16 @@ inline bool projects_back(const Encoder& encoder, const LayerContext& context) {
 inline double element_bytes(const LayerContext& context) {
   return context.precision == Precision::kFp32 ? size_of(Precision::kFp32)
                                                : size_of(Precision::kBf16);
+}
+
+// Bytes of a weight that is kept in none of fewer bits, and of its gradient.
+inline double weight_bytes(const LayerContext& context) {
+  return context.fp32_weights ? size_of(Precision::kFp32) : element_bytes(context);
+}
+
+// Passes make 16-bit copies of weights in fp32; Transformer Engine keeps them from F to B.
+inline bool casts_weights(const LayerContext& context) {
+  return weight_bytes(context) > element_bytes(context) && !is_quantized(context.precision);
 }
 
 // Why the model cannot be divided like this, in words that name Megatron's sizes; empty when it

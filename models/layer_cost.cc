@@ -246,7 +246,12 @@ LayerCosts layer_costs(const Transformer& model, const CostSetting& setting,
   const KindCounts counts = count_all(model);
   LayerCosts costs{};
   for (const LayerKind kind : kLayerKinds) {
-    if (counts[kind] > 0) costs[kind] = layer_cost(model, kind, setting, hardware);
+    if (counts[kind] == 0) continue;
+    costs[kind] = layer_cost(model, kind, setting, hardware);
+    if (!recomputes_apart(setting.context)) continue;
+    CostSetting others = setting;
+    others.context = context_of_others(setting.context);
+    costs[kind].backward_of_others = layer_cost(model, kind, others, hardware).backward_input;
   }
   return costs;
 }

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "models/device_memory.h"
 #include "models/hardware.h"
@@ -83,6 +84,12 @@ struct LayerCost {
   PassCost backward_input;
   PassCost backward_weight;
   PassCost again;  // R: F, without its last matmul where Software::early_stop has it so
+  // B of the layers that are not among those recomputed, where it is another.
+  std::optional<PassCost> backward_of_others = {};
+
+  [[nodiscard]] const PassCost& backward_where(bool remade) const {
+    return remade || !backward_of_others ? backward_input : *backward_of_others;
+  }
 };
 
 // Kinds that the model does not have stay 0.

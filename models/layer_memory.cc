@@ -284,7 +284,7 @@ void Tensors::experts() {
          Kept::kFromB);
   }
   keep("input of the experts", rows * width * linear_, Kept::kForW,
-       {kMoe, OffloadModule::kExpertFc1});
+       {kMoe | kMoeDispatch, OffloadModule::kExpertFc1});
   keep("experts before their activation", parts * inner * before_activation_, Kept::kForB,
        {kMoe, OffloadModule::kMoeActivation});
   keep_gate(inner, kMoe | kMoeActivation);
@@ -316,9 +316,7 @@ KeptTensors kept_of_traced(const TracedBlock& block, const LayerContext& context
           {"gradients that the weights' are made of", kept(Kept::kFromB), Kept::kFromB}};
 }
 
-}  // namespace
-
-KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerContext& context) {
+KeptTensors tensors_of(const Transformer& model, LayerKind kind, const LayerContext& context) {
   if (kind == LayerKind::kEncoder) {
     if (!has_backward(model, kind)) return {};
     const Transformer encoder = encoder_of(model);
@@ -341,6 +339,18 @@ KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerCo
     tensors.layer(kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind);
   }
   return tensors.list();
+}
+
+}  // namespace
+
+KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerContext& context) {
+  KeptTensors list = tensors_of(model, kind, context);
+  if (!casts_weights(context) || !is_layer(kind) || !has_backward(model, kind)) return list;
+  const LayerParameters held =
+      layer_parameters(model, kind, {context.tensor, context.expert, context.expert_tensor});
+  list.push_back(
+      {"16-bit copies of the weights", Bytes(held.matmul * element_bytes(context)), Kept::kForB});
+  return list;
 }
 
 namespace {
@@ -376,11 +386,11 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   memory.dense_trained = trained.dense;
   memory.expert_trained = trained.expert;
   memory.weights =
-      Bytes((memory.dense_parameters + memory.expert_parameters) * element_bytes(context));
+      Bytes((memory.dense_parameters + memory.expert_parameters) * weight_bytes(context));
   if (is_quantized(context.precision) && !ends) {
     const double copies = size_of(context.precision) * (context.fp8_transposes ? 2 : 1);
     memory.weights +=
-        Bytes((copies - (context.fp8_parameters ? element_bytes(context) : 0)) * held.matmul);
+        Bytes((copies - (context.fp8_parameters ? weight_bytes(context) : 0)) * held.matmul);
   }
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
     if (tensor.kept != Kept::kFromB) bytes_of(tensor, context, memory) += tensor.bytes;

@@ -84,15 +84,17 @@ std::vector<int> split_by_device(const Transformer& model, const Placement& plac
 KindCounts count_recomputed(const Transformer& model, const StageLayers& stage,
                             const RecomputedLayers& layers) {
   KindCounts counts{};
-  if (layers.all()) {
-    counts = count_layers(model, stage);
+  const KindCounts held = count_layers(model, stage);
+  if (layers.all_behind()) {
+    counts = held;
     counts[LayerKind::kEmbedding] = 0;
     counts[LayerKind::kOutput] = 0;
-    return counts;
+  } else {
+    for (int i = 0; i < stage.layers; ++i) {
+      if (layers.has(i)) ++counts[layer_kind(model, stage.first + i)];
+    }
   }
-  for (int i = 0; i < stage.layers; ++i) {
-    if (layers.has(i)) ++counts[layer_kind(model, stage.first + i)];
-  }
+  counts[LayerKind::kEncoder] = layers.of_encoder() ? held[LayerKind::kEncoder] : 0;
   return counts;
 }
 

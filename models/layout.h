@@ -46,8 +46,9 @@ KindCounts count_layers(const Transformer& model, const StageLayers& stage);
 // Decoder layers and MTP modules in the order in which they run. O(layers).
 std::vector<LayerKind> layer_kinds(const Transformer& model, const StageLayers& stage);
 
-// Layers of a stage that full recomputation makes again. MTP modules and the encoder are among them
-// only where all layers are. O(layers), O(1) where it makes all again.
+// Layers of a stage that full recomputation makes again. MTP modules are among them only where all
+// layers are, the encoder's where these are or it is named. O(layers), O(1) where it makes all
+// again.
 KindCounts count_recomputed(const Transformer& model, const StageLayers& stage,
                             const RecomputedLayers& layers);
 

@@ -22,7 +22,7 @@ int expert_shards(const LayerContext& context, const ParameterState& state) {
 
 // Bytes of a weight as ranks that divide it hold it, and gather it.
 double sharded_weight_bytes(const LayerContext& context) {
-  return context.fp8_parameters ? 1 : element_bytes(context);
+  return context.fp8_parameters ? 1 : weight_bytes(context);
 }
 
 constexpr int kMostAtATime = 4;
@@ -52,7 +52,7 @@ double message(const Transformer& model, const LayerContext& context) {
 
 Bytes least_state(const Transformer& model, const LayerContext& context,
                   const ParameterState& state) {
-  const double weight = context.fp8_parameters ? 1 : element_bytes(context);
+  const double weight = sharded_weight_bytes(context);
   const double states = state.gradient_bytes() + state.optimizer.device_bytes();
   LayerContext alone = context;  // on one rank
   alone.tensor = alone.expert = alone.expert_tensor = 1;
@@ -71,8 +71,22 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
   for (const LayerKind kind : kLayerKinds) {
     if (counts[kind] == 0) continue;
     memory_[kind] = layer_memory(model, kind, context);
-    temporaries_[kind] = temporaries(model, kind, context) + memory_[kind].rebuilt;
+    others_[kind] = recomputes_apart(context)
+                        ? layer_memory(model, kind, context_of_others(context))
+                        : memory_[kind];
+    temporaries_[kind] =
+        temporaries(model, kind, context) + std::max(memory_[kind].rebuilt, others_[kind].rebuilt);
   }
+}
+
+// Adds the bytes that layers keep until B, where they are not recomputed whole.
+void MemoryModel::add_kept(LayerKind kind, int number, int again, StageMemory& sum) const {
+  const int apart = recomputes_apart(context_) ? number - again : 0;
+  sum.activation += (number - apart) * memory_[kind].activation;
+  sum.offloaded += (number - apart) * memory_[kind].offloaded;
+  if (apart == 0) return;
+  sum.activation += apart * others_[kind].activation;
+  sum.offloaded += apart * others_[kind].offloaded;
 }
 
 StageMemory MemoryModel::stage(const StageLayers& layers) const {
@@ -88,12 +102,12 @@ StageMemory MemoryModel::stage(const StageLayers& layers) const {
     const int number = counts[kind];
     if (number == 0) continue;
     const LayerMemory& layer = of(kind);
+    const LayerMemory& other = others_[kind];
     const Bytes whole = layer.activation + layer.offloaded;
-    sum.activation += number * layer.activation;
+    add_kept(kind, number, again[kind], sum);
     sum.weight_stash += number * layer.weight_stash;
     sum.checkpoint += inputs * again[kind] * layer.checkpoint;
-    sum.checkpoint += (number - again[kind]) * whole;
-    sum.offloaded += number * layer.offloaded;
+    sum.checkpoint += (number - again[kind]) * (other.activation + other.offloaded);
     if (again[kind] > 0) largest = std::max(largest, group * whole - layer.checkpoint);
   }
   sum.recomputed = sum.checkpoint + largest;
@@ -112,7 +126,7 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
       // Its gradient comes whole, and last: what the microbatch kept on the stage is free by
       // then.
       const double gradient =
-          element_bytes(context_) * matrix() - this->stage(stage).activation.value();
+          weight_bytes(context_) * matrix() - this->stage(stage).activation.value();
       temporary = std::max(temporary, gradient);
     }
     const KindCounts counts = count_layers(model_, stage);
@@ -173,8 +187,8 @@ void MemoryModel::add_layers(DeviceMemory& held, int number, const LayerMemory& 
 }
 
 Bytes MemoryModel::vocabulary(std::span<const StageLayers> stages) const {
-  double weight = state_.sharded_weights ? element_bytes(context_) / ranks(true).dense : 0;
-  if (holds_whole_weights()) weight += element_bytes(context_);
+  double weight = state_.sharded_weights ? weight_bytes(context_) / ranks(true).dense : 0;
+  if (holds_whole_weights()) weight += weight_bytes(context_);
   const double trained = trains_vocabulary() ? 1 : 0;
   return Bytes(
       vocabulary_parameters(stages) *

@@ -24,6 +24,7 @@ class MemoryModel {
 
  private:
   [[nodiscard]] const LayerMemory& of(LayerKind kind) const { return memory_[kind]; }
+  void add_kept(LayerKind kind, int number, int again, StageMemory& sum) const;
   [[nodiscard]] double matrix() const;
   [[nodiscard]] double gradient() const;
   // Over how many ranks parameters are divided where they are sharded.
@@ -44,6 +45,7 @@ class MemoryModel {
   const LayerContext& context_;
   ParameterState state_;
   EnumArray<LayerKind, LayerMemory> memory_{};
+  EnumArray<LayerKind, LayerMemory> others_{};  // of layers that are not among those recomputed
   EnumArray<LayerKind, Bytes> temporaries_{};
 };
 

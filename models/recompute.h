@@ -25,12 +25,13 @@ enum class RecomputeModule : std::uint8_t {
   kSharedExperts,
   kMlpActivation,  // of MLP and shared experts (Kwai's --kaimm-recompute-mlp-activation-func)
   kLatentNorm,     // norms of what latent attention compressed
-  kDropout         // masks
+  kDropout,        // masks
+  kMoeDispatch     // tokens go to the experts again (MindSpeed's --moe-zero-memory level0)
 };
 // In the order of the enumeration; the first kMegatronModules are Megatron-LM's.
-inline constexpr std::array<std::string_view, 10> kRecomputeModules{
-    "core_attn",      "mlp",     "moe",      "moe_act", "layernorm", "mla_up_proj",
-    "shared_experts", "mlp_act", "mla_norm", "dropout"};
+inline constexpr std::array<std::string_view, 11> kRecomputeModules{
+    "core_attn",      "mlp",     "moe",      "moe_act", "layernorm",   "mla_up_proj",
+    "shared_experts", "mlp_act", "mla_norm", "dropout", "moe_dispatch"};
 inline constexpr size_t kMegatronModules = 7;
 
 // A set of modules, or the whole layer from its input (pass R).
@@ -79,17 +80,23 @@ constexpr RecomputeGranularity operator|(RecomputeModule a, RecomputeModule b) {
   return RecomputeGranularity(a) | b;
 }
 
-// Under kFull: which of a stage's layers are computed again, and from how many inputs.
+// Which of a stage's layers are computed again; under kFull also from how many inputs.
 struct RecomputedLayers {
   int first = 0;  // so many of each stage, from its first on (Megatron-LM's `block`); 0: all
   int every = 1;  // of these the last of every so many (torchtitan's selective option `2`)
   int group = 1;  // so many keep one input together, and are made again together (`uniform`)
+  RecomputeGranularity others = {};  // modules that the other layers make again
+  bool decoder = true;               // false: none but the encoder's
+  std::optional<bool> encoder = {};  // its layers: all or none; without it as the others
 
   // True where the stage's layer of this number, from 0, is one of them.
   [[nodiscard]] constexpr bool has(int layer) const {
-    return (first == 0 || layer < first) && (layer + 1) % every == 0;
+    return decoder && (first == 0 || layer < first) && (layer + 1) % every == 0;
   }
-  [[nodiscard]] constexpr bool all() const { return first == 0 && every == 1; }
+  // True where all behind the encoder are, MTP modules too.
+  [[nodiscard]] constexpr bool all_behind() const { return decoder && first == 0 && every == 1; }
+  [[nodiscard]] constexpr bool of_encoder() const { return encoder.value_or(all_behind()); }
+  [[nodiscard]] constexpr bool all() const { return all_behind() && of_encoder(); }
   friend constexpr auto operator<=>(const RecomputedLayers&, const RecomputedLayers&) = default;
 };
 

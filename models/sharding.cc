@@ -44,11 +44,27 @@ std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& sta
   return kinds;
 }
 
+// Layers that are not recomputed have no R, and a B of their own.
+void leave_out_others(const std::vector<LayerKind>& kinds, const StageLayers& stage,
+                      const LayerCosts& costs, const RecomputedLayers& again, Units& units) {
+  const auto before = static_cast<size_t>(std::ranges::count(kinds, LayerKind::kEncoder) +
+                                          (stage.embedding ? 1 : 0));
+  for (size_t i = 0; i < units.size(); ++i) {
+    const bool decoder = i >= before && i < before + stage.layers;
+    const bool behind = decoder ? again.has(static_cast<int>(i - before)) : again.all_behind();
+    if (i < before ? again.of_encoder() : behind) continue;
+    const LayerCost& cost = costs[kinds[i]];
+    units[i].again = Seconds(0);
+    units[i].backward += cost.backward_where(false).cover() - cost.backward_input.cover();
+  }
+}
+
 Units units_of(const Transformer& model, const StageLayers& stage, const LayerCosts& costs,
                const LayerShardings& shardings, const RecomputedLayers& again = {}) {
   const bool tied = model.tied_embeddings && stage.embedding && stage.output;
   Units units;
-  for (const LayerKind kind : kinds_of(model, stage)) {
+  const std::vector<LayerKind> kinds = kinds_of(model, stage);
+  for (const LayerKind kind : kinds) {
     const LayerCost& cost = costs[kind];
     const Seconds gather = shardings[kind].gather;
     Unit unit{gather,
@@ -69,12 +85,7 @@ Units units_of(const Transformer& model, const StageLayers& stage, const LayerCo
     }
     units.push_back(unit);
   }
-  if (again.all()) return units;
-  const size_t before = (stage.embedding ? 1 : 0) + count_layers(model, stage)[LayerKind::kEncoder];
-  for (size_t i = 0; i < units.size(); ++i) {
-    const bool decoder = i >= before && i < before + stage.layers;
-    if (!decoder || !again.has(static_cast<int>(i - before))) units[i].again = Seconds(0);
-  }
+  if (!again.all()) leave_out_others(kinds, stage, costs, again, units);
   return units;
 }
 

@@ -11,8 +11,8 @@
 namespace pipesim {
 namespace {
 
-Seconds backward_total(const LayerCost& cost) {
-  return cost.backward_input.total() + cost.backward_weight.total();
+Seconds backward_total(const LayerCost& cost, bool remade) {
+  return cost.backward_where(remade).total() + cost.backward_weight.total();
 }
 
 // Share of the ranks' exchange of tokens on the way to the experts; the rest comes back.
@@ -41,7 +41,10 @@ Split split(const PassCost& pass, const PassCost& feed) {
 
 StagePairs::StagePairs(const Transformer& model, const CostSetting& setting,
                        const Hardware& hardware, const LayerCosts& costs)
-    : model_(model), costs_(costs), options_(setting.pair) {
+    : model_(model),
+      costs_(costs),
+      options_(setting.pair),
+      recomputed_(setting.context.recomputed_layers) {
   options_.exchange_share = hardware.interconnect.exchange_share;
   for (const LayerKind kind : kLayerKinds) {
     exchanges_ = exchanges_ || costs[kind].forward.expert > Seconds(0);
@@ -51,18 +54,25 @@ StagePairs::StagePairs(const Transformer& model, const CostSetting& setting,
   for (const LayerKind kind : kLayerKinds) {
     const bool paired =
         kind == LayerKind::kMtp || std::ranges::find(kDecoderKinds, kind) != kDecoderKinds.end();
-    if (paired && counts[kind] > 0) parts_[kind] = parts_of(kind, setting, hardware);
+    if (!paired || counts[kind] == 0) continue;
+    parts_[kind] = parts_of(kind, true, setting, hardware);
+    others_[kind] = parts_[kind];
+    if (!costs[kind].backward_of_others) continue;
+    CostSetting others = setting;
+    others.context = context_of_others(setting.context);
+    others_[kind] = parts_of(kind, false, others, hardware);
   }
 }
 
-StagePairs::Parts StagePairs::parts_of(LayerKind kind, const CostSetting& setting,
+StagePairs::Parts StagePairs::parts_of(LayerKind kind, bool remade, const CostSetting& setting,
                                        const Hardware& hardware) const {
   const LayerCost& cost = costs_[kind];
+  const PassCost& input = cost.backward_where(remade);
   const auto in = [&](PassKind pass, const PassCost& of) {
     return split(of, work_cost(feed_work(model_, kind, pass, setting.context), setting, hardware));
   };
   const Split f = in(PassKind::kF, cost.forward);
-  const Split b = in(PassKind::kB, cost.backward_input);
+  const Split b = in(PassKind::kB, input);
   const Split w = in(PassKind::kW, cost.backward_weight);
   // In B what goes to the experts is the gradient of what came from them.
   const auto exchange = [&](PassKind pass, Seconds all) {
@@ -70,13 +80,13 @@ StagePairs::Parts StagePairs::parts_of(LayerKind kind, const CostSetting& settin
     return std::pair(out, all - out);
   };
   const auto [sent, combined] = exchange(PassKind::kF, cost.forward.expert);
-  const auto [gradient, back] = exchange(PassKind::kB, cost.backward_input.expert);
+  const auto [gradient, back] = exchange(PassKind::kB, input.expert);
   return {{f.rest, sent, f.feed, combined}, {gradient, b.feed, back, b.rest, w.feed, w.rest}};
 }
 
 Seconds StagePairs::seconds(const StageLayers& forward, const StageLayers& backward) const {
   const StagePasses f = stage_passes(model_, forward, costs_);
-  const StagePasses b = stage_passes(model_, backward, costs_);
+  const StagePasses b = stage_passes(model_, backward, costs_, recomputed_);
   const Seconds sum = f.forward.total() + (b.backward_input.total() + b.backward_weight.total());
   if (!exchanges_) return sum;
   Seconds ends = sum;
@@ -86,9 +96,13 @@ Seconds StagePairs::seconds(const StageLayers& forward, const StageLayers& backw
     ends -= costs_[kind].forward.total();
   }
   std::vector<BackwardParts> backwards;
+  int layer = 0;
   for (const LayerKind kind : layer_kinds(model_, backward)) {
-    backwards.push_back(parts_[kind].backward);
-    ends -= backward_total(costs_[kind]);
+    const bool in_decoder = layer < backward.layers;
+    const bool remade = in_decoder ? recomputed_.has(layer) : recomputed_.all_behind();
+    backwards.push_back((remade ? parts_ : others_)[kind].backward);
+    ends -= backward_total(costs_[kind], remade);
+    ++layer;
   }
   return std::max(Seconds(0), ends) + pair_times(forwards, backwards, options_).total;
 }

@@ -26,14 +26,17 @@ class StagePairs {
     ForwardParts forward;
     BackwardParts backward;
   };
-  [[nodiscard]] Parts parts_of(LayerKind kind, const CostSetting& setting,
+  // With the B of layers that are recomputed, or of the others.
+  [[nodiscard]] Parts parts_of(LayerKind kind, bool remade, const CostSetting& setting,
                                const Hardware& hardware) const;
 
   const Transformer& model_;
   const LayerCosts& costs_;
   PairOptions options_;
   bool exchanges_ = false;
+  RecomputedLayers recomputed_;
   EnumArray<LayerKind, Parts> parts_{};
+  EnumArray<LayerKind, Parts> others_{};  // layers that are not recomputed
 };
 
 }  // namespace pipesim

@@ -14,7 +14,9 @@ StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
     if (times == 0) continue;
     const LayerCost& one = costs[kind];
     sum.forward += 1.0 * times * one.forward;
-    sum.backward_input += 1.0 * times * one.backward_input;
+    const int others = one.backward_of_others ? times - again[kind] : 0;
+    sum.backward_input += 1.0 * (times - others) * one.backward_input;
+    if (others > 0) sum.backward_input += 1.0 * others * *one.backward_of_others;
     sum.backward_weight += 1.0 * times * one.backward_weight;
     sum.recompute += 1.0 * again[kind] * one.again;
   }

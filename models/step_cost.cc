@@ -255,7 +255,8 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   Seconds forward;
   Seconds backward;
   for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
-    const StagePasses passes = stage_passes(model, stage_of(layout, place, device, chunk), costs);
+    const StagePasses passes = stage_passes(model, stage_of(layout, place, device, chunk), costs,
+                                            setting.context.recomputed_layers);
     forward += passes.forward.cover();
     backward += passes.backward_input.cover() + passes.backward_weight.cover();
   }

@@ -163,7 +163,7 @@ double share_parameters(const Transformer& model, const LayerContext& context) {
 Bytes share_temporaries(const Transformer& model, const LayerContext& context) {
   // S has the logits as they come and in fp32; IB the embedding's gradient as a whole, which LoRA
   // has none of.
-  const double gradient = trains_model(context) ? element_bytes(context) : 0;
+  const double gradient = trains_model(context) ? weight_bytes(context) : 0;
   return Bytes(
       std::max(6 * logits(model, context), gradient * columns(model, context) * model.hidden_size));
 }

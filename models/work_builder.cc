@@ -54,6 +54,7 @@ void WorkBuilder::linear(const Linear& of) {
   matmul.name = of.name;
   matmul.grouped = of.batch > 1;
   work_.matmuls.push_back(matmul);
+  if (casts_weights(context_)) cast_weights(of);
   const double rows = of.tokens * of.batch;
   if (is_quantized(matmul.precision)) {
     // The input, or the gradient, is read, and written as it is and transposed.
@@ -62,6 +63,13 @@ void WorkBuilder::linear(const Linear& of) {
     stream(PassKind::kB, rows * of.outputs * both, 1);
   }
   if (of.bias) stream(PassKind::kW, rows * of.outputs * element_, 1);
+}
+
+// Router and logits are none of Transformer Engine's layers, and are cast for B again.
+void WorkBuilder::cast_weights(const Linear& of) {
+  const double bytes = of.inputs * of.outputs * of.batch * (weight_bytes(context_) + element_);
+  stream(PassKind::kF, bytes, 1);
+  if (of.bf16) stream(PassKind::kB, bytes, 1);
 }
 
 void WorkBuilder::attend(Attention kernel) {
@@ -203,6 +211,7 @@ void WorkBuilder::moe() {
           .adapted = false});
   if (experts.latent_size > 0) latent_projection();
   dispatch();
+  if (!context_.recompute.any(kMoe)) again(kMoeDispatch, &WorkBuilder::send_to_experts);
   routed_experts();
   if (experts.shared_experts == 0) return;
   if (!context_.recompute.any(kMoe)) again(kSharedExperts, &WorkBuilder::shared_experts);
@@ -250,23 +259,26 @@ void WorkBuilder::shared_experts() {
   stream(PassKind::kB, 5 * one, 2);
 }
 
+// Rows of the tokens' experts to other ranks, in fp8 or as they are.
+void WorkBuilder::exchange_rows(bool in_fp8) {
+  if (context_.expert == 1) return;
+  const Experts& experts = *model_.experts;
+  const double sent = experts.computed_per_token() * divided_ * expert_width(model_) * element_;
+  const int copies = context_.flex_dispatcher ? experts.experts_per_token : 1;
+  // Groups of experts that a token may go to stand on so many of the ranks.
+  const double reach = 1.0 * experts.groups_per_token / experts.groups;
+  const double bytes = in_fp8 ? kFp8Sent / element_ * sent : sent;
+  work_.collectives.push_back(
+      {CollectiveKind::kAllToAll, Group::kExpert, Bytes(bytes), copies, reach});
+}
+
 void WorkBuilder::dispatch() {
   if (pass_ == PassKind::kW) return;
   const Experts& experts = *model_.experts;
   const double one = divided_ * expert_width(model_) * element_;
   const double sent = experts.computed_per_token() * one;
-  if (context_.expert > 1) {
-    const int copies = context_.flex_dispatcher ? experts.experts_per_token : 1;
-    // Groups of experts that a token may go to stand on so many of the ranks.
-    const double reach = 1.0 * experts.groups_per_token / experts.groups;
-    const bool eight =
-        pass_ == PassKind::kF ? context_.fp8_dispatch : context_.fp8_combine_gradient;
-    const double out = eight ? kFp8Sent / element_ * sent : sent;
-    for (const double bytes : {out, sent}) {
-      work_.collectives.push_back(
-          {CollectiveKind::kAllToAll, Group::kExpert, Bytes(bytes), copies, reach});
-    }
-  }
+  exchange_rows(pass_ == PassKind::kF ? context_.fp8_dispatch : context_.fp8_combine_gradient);
+  exchange_rows(false);
   if (context_.expert_tensor > 1) {
     const double all = sent * context_.expert_tensor;
     collective(CollectiveKind::kAllGather, Group::kTensor, all);
@@ -279,6 +291,18 @@ void WorkBuilder::dispatch() {
   stream(pass_, sorted, 4);
   work_.permuted += Bytes(sorted);
   ++work_.routed;
+}
+
+void WorkBuilder::send_to_experts() {
+  const double one = divided_ * expert_width(model_) * element_;
+  const double sent = model_.experts->computed_per_token() * one;
+  exchange_rows(context_.fp8_dispatch);
+  if (context_.expert_tensor > 1) {
+    collective(CollectiveKind::kAllGather, Group::kTensor, sent * context_.expert_tensor);
+  }
+  const double sorted = one + sent + 2 * sent;
+  stream(PassKind::kF, sorted, 2);
+  work_.permuted += Bytes(sorted);
 }
 
 // The way of patches into the encoder.

@@ -63,6 +63,7 @@ class WorkBuilder {
   }
   [[nodiscard]] bool is_frozen() const { return !trains_model(context_); }
   void adapter(const Linear& of);
+  void cast_weights(const Linear& of);
   void attend(Attention kernel);
   void collective(CollectiveKind kind, Group group, double bytes);
   // Bytes moved and kernels launched in F, or in B.
@@ -112,7 +113,10 @@ class WorkBuilder {
   void routed_experts();
   void latent_projection();
   void expert_biases(double rows);
+  void exchange_rows(bool in_fp8);
   void dispatch();
+  // The first half of F's exchange: rows are copied out, sent, and sorted by expert.
+  void send_to_experts();
   void patch_projection();
   void projector();
   void shared_experts();

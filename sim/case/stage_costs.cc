@@ -15,12 +15,12 @@ void find_layer_costs(Outline& outline) {
 
 Bytes older_weights(const Outline& outline, int device, std::span<const StageLayers> stages) {
   if (outline.choice.program || !schedule_of(outline.choice).versions) return {};
-  const double weight_bytes = outline.context->fp8_parameters ? 1 : 2;
+  const double weight = outline.context->fp8_parameters ? 1 : weight_bytes(*outline.context);
   const WeightVersions& versions = *schedule_of(outline.choice).versions;
   const HeldParameters held =
       held_parameters(outline.scenario->modelled->model, *outline.context, stages);
   const int older = versions.kept(outline.placement.devices(), device) - 1;
-  return Bytes(older * weight_bytes * (held.dense + held.expert));
+  return Bytes(older * weight * (held.dense + held.expert));
 }
 
 void add_stage_costs(Case& made) {

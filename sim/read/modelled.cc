@@ -114,24 +114,39 @@ void read_precision(YamlMap& map, Modelled& modelled) {
   const std::string& chosen = modelled.precision;
   modelled.context.precision = kPrecisions[std::ranges::find(names, chosen) - names.begin()];
   modelled.block_scaled = chosen == "mxfp8" || chosen == "nvfp4";
-  modelled.state.weight_bytes = element_bytes(modelled.context);
+  if (const auto autocast = map.find("autocast")) {
+    modelled.context.fp32_weights = autocast->flag();
+    if (modelled.context.fp32_weights && chosen == "fp32") {
+      autocast->fail("is of matmuls in fewer bits than the weights: expected bf16, fp16 or fp8");
+    }
+  }
+  modelled.state.weight_bytes = weight_bytes(modelled.context);
   // Megatron-LM sums gradients in fp32 where weights are bf16, and as weights are in fp16.
   modelled.state.gradients_in_fp32 = chosen != "fp16";
-  if (chosen == "fp32") modelled.state.optimizer.main_params = 0;
+  if (modelled.state.in_fp32()) modelled.state.optimizer.main_params = 0;
+}
+
+void read_fp8_parameters(YamlMap& map, LayerContext& context) {
+  const auto alone = map.find("fp8_param_gather");
+  if (!alone) return;
+  context.fp8_parameters = alone->flag();
+  if (!context.fp8_parameters) return;
+  if (context.precision != Precision::kFp8) alone->fail("is of precision fp8 or mxfp8");
+  if (context.fp32_weights) {
+    alone->fail("stands in place of 'autocast': weights are in fp8 alone or in fp32");
+  }
 }
 
 void read_memory(YamlMap& map, Modelled& modelled) {
   read_precision(map, modelled);
-  const bool eight = modelled.context.precision == Precision::kFp8;
   set_flag(map, "accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32);
   read_sharding(map, modelled.state);
-  if (const auto alone = map.find("fp8_param_gather")) {
-    modelled.context.fp8_parameters = alone->flag();
-    if (modelled.context.fp8_parameters && !eight) alone->fail("is of precision fp8 or mxfp8");
-  }
-  const bool bf16_weights = modelled.precision != "fp16" && !modelled.context.fp8_parameters;
+  read_fp8_parameters(map, modelled.context);
+  const bool bf16_weights = modelled.precision != "fp16" && !modelled.context.fp8_parameters &&
+                            !modelled.context.fp32_weights;
   read_optimizer_state(map, bf16_weights, modelled.state);
-  modelled.context.flash_attention = !modelled.state.in_fp32();  // its kernels take 16 bits
+  // Its kernels take 16 bits.
+  modelled.context.flash_attention = modelled.context.precision != Precision::kFp32;
   set_flag(map, "flash_attention", modelled.context.flash_attention);
   set_flag(map, "dropout", modelled.context.dropout);
   set_flag(map, "cross_entropy_loss_fusion", modelled.context.fused_loss);

@@ -43,6 +43,52 @@ void read_layers(YamlMap& map, RecomputedLayers& read) {
   if (const auto every = map.find("every")) read.every = number(*every);
 }
 
+void check_keys(YamlMap& map, RecomputeGranularity granularity) {
+  const bool full = granularity == RecomputeGranularity::kFull;
+  for (const char* key : {"chunks", "method", "num_layers", "every", "others"}) {
+    const auto value = map.find(key);
+    if (!value || full) continue;
+    const std::string_view name = key;
+    if (name == "chunks" || name == "others" || !granularity.of_modules()) {
+      value->fail("is of granularity 'full'");
+    }
+  }
+  const auto method = map.find("method");
+  const auto layers = map.find("num_layers");
+  if (!full && layers && (!method || method->text() != "block")) {
+    layers->fail("modules are made again layer by layer: expected method: block");
+  }
+}
+
+// Modules of the layers that are not recomputed whole.
+void read_others(YamlMap& map, Recompute& read) {
+  const auto others = map.find("others");
+  if (!others) return;
+  read.layers.others = read_granularity(*others);
+  if (read.layers.others == RecomputeGranularity::kNone) return;
+  if (!read.layers.others.of_modules()) others->fail("expected modules");
+  if (read.layers.all()) others->fail("there are none: expected method: block, or every");
+  if (read.chunks) others->fail("stands beside 'chunks': give one of the two");
+}
+
+// The encoder's layers apart from the model's: `full` beside `none` recomputes them alone.
+void read_encoder(YamlMap& map, Recompute& read) {
+  static const std::vector<std::string> kWords{"none", "full"};
+  const auto encoder = map.find("encoder");
+  if (!encoder) return;
+  const bool full = encoder->choice(kWords) == "full";
+  if (full && read.granularity.of_modules()) {
+    encoder->fail("stands beside modules, which are made again in all layers: expected none");
+  }
+  const bool alone = read.granularity == RecomputeGranularity::kNone;
+  if (alone && !full) return;
+  if (alone) {
+    read.granularity = RecomputeGranularity::kFull;
+    read.layers.decoder = false;
+  }
+  if (full != read.layers.all()) read.layers.encoder = full;
+}
+
 }  // namespace
 
 Recompute read_recompute(const YamlValue& value) {
@@ -55,16 +101,13 @@ Recompute read_recompute(const YamlValue& value) {
   YamlMap map(value);
   recompute.granularity =
       read_granularity(map.require("granularity", "none, selective, pointwise, full or modules"));
-  for (const char* key : {"chunks", "method", "num_layers", "every"}) {
-    const auto value = map.find(key);
-    if (value && recompute.granularity != RecomputeGranularity::kFull) {
-      value->fail("is of granularity 'full'");
-    }
-  }
+  check_keys(map, recompute.granularity);
   if (const auto chunks = map.find("chunks")) {
     recompute.chunks = static_cast<int>(chunks->integer(1, 1024));
   }
   read_layers(map, recompute.layers);
+  read_others(map, recompute);
+  read_encoder(map, recompute);
   map.finish();
   return recompute;
 }
@@ -83,6 +126,9 @@ void settle_recompute(YamlMap& root, Scenario& scenario) {
     }
     if (recompute.layers != RecomputedLayers{} && !scenario.modelled) {
       throw InputError(recompute.where, "layers that are recomputed need a model");
+    }
+    if (recompute.layers.encoder && !scenario.modelled->model.encoder) {
+      throw InputError(recompute.where, "the model has no encoder to recompute apart");
     }
     if (recompute.chunks.value_or(0) <= chunks_of(choice)) continue;
     throw InputError(recompute.where,

@@ -7,7 +7,7 @@
 namespace pipesim {
 
 // A word of models/recompute.h, a list of its modules (in one word with '+' between), or a map
-// {granularity: ..., chunks: N}, N with `full` only. InputError otherwise.
+// {granularity: ..., chunks: N, encoder: none or full}, N with `full` only. InputError otherwise.
 Recompute read_recompute(const YamlValue& value);
 
 // Gives every schedule without a word of its own the scenario's, or none. InputError where more

@@ -29,6 +29,10 @@ std::string layers_text(const RecomputedLayers& layers) {
   if (layers.first > 0) text += fmt::format(", {} layers a stage", layers.first);
   if (layers.every > 1) text += fmt::format(", one of {} layers", layers.every);
   if (layers.group > 1) text += fmt::format(", {} layers together", layers.group);
+  if (layers.others.of_modules()) {
+    text += fmt::format(", {} in the others", pipesim::to_text(layers.others));
+  }
+  if (layers.encoder) text += *layers.encoder ? ", all of the encoder" : ", not the encoder";
   return text;
 }
 
@@ -36,9 +40,11 @@ std::string recompute_text(const ScheduleChoice& choice) {
   const RecomputeGranularity granularity = granularity_of(choice);
   const int chunks = recompute_chunks_of(choice);
   if (chunks > 0) {
+    if (!choice.recompute->layers.decoder) return "the encoder";
     return share_of_chunks("full", chunks, choice) + layers_text(choice.recompute->layers);
   }
-  return granularity.of_modules() ? to_text(granularity) : "none";
+  if (!granularity.of_modules()) return "none";
+  return to_text(granularity) + layers_text(choice.recompute->layers);
 }
 
 std::string offload_text(const ScheduleChoice& choice) {

@@ -62,6 +62,67 @@ TEST(RecomputedLayers, AloneRunAgain) {
   EXPECT_EQ(stage_passes(model, stage, costs, {.every = 2}).recompute.total(), Seconds(8));
 }
 
+LayerContext modules_of(RecomputeGranularity recompute, RecomputedLayers layers) {
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.recompute = recompute;
+  context.recomputed_layers = layers;
+  return context;
+}
+
+TEST(RecomputedLayers, OfModulesLeaveTheOthersWhole) {
+  const Transformer model = llama3_70b();
+  const RecomputeGranularity modules = RecomputeModule::kMlpActivation;
+  const auto activation = [&](RecomputedLayers layers) {
+    const LayerContext context = modules_of(modules, layers);
+    return MemoryModel(model, context, {}).stage({.first = 0, .layers = 8}).activation;
+  };
+  const auto of_layer = [&](RecomputeGranularity recompute) {
+    return layer_memory(model, LayerKind::kDense, modules_of(recompute, {})).activation;
+  };
+  EXPECT_NEAR(activation({.first = 3}).value(), (3 * of_layer(modules) + 5 * of_layer({})).value(),
+              1);
+  EXPECT_LT(activation({}), activation({.first = 3}));
+}
+
+TEST(RecomputedLayers, HaveModulesOfTheOthersMadeAgain) {
+  const Transformer model = llama3_70b();
+  const RecomputedLayers layers{.first = 3, .others = RecomputeModule::kMlpActivation};
+  const LayerContext context = modules_of(RecomputeGranularity::kFull, layers);
+  const StageMemory stage = MemoryModel(model, context, {}).stage({.first = 0, .layers = 8});
+  const LayerContext others = modules_of(layers.others, {});
+  const LayerMemory less = layer_memory(model, LayerKind::kDense, others);
+  EXPECT_NEAR(stage.checkpoint.value(), (3 * layer().checkpoint + 5 * less.activation).value(), 1);
+  EXPECT_LT(less.activation, layer().activation);
+
+  LayerCosts costs{};
+  costs[LayerKind::kDense].backward_input.matmul = Seconds(2);
+  costs[LayerKind::kDense].backward_of_others.emplace().matmul = Seconds(3);
+  const StagePasses passes = stage_passes(model, {.first = 0, .layers = 8}, costs, layers);
+  EXPECT_EQ(passes.backward_input.total(), Seconds(3 * 2 + 5 * 3));
+}
+
+// Rows go to the experts once more, and are not kept.
+TEST(RecomputedLayers, SendRowsToTheExpertsAgain) {
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.expert = 8;
+  LayerContext again = context;
+  again.recompute = RecomputeModule::kMoeDispatch;
+  const auto work = [](const LayerContext& of, PassKind pass) {
+    return layer_work(mixtral(), LayerKind::kMoe, pass, of);
+  };
+  EXPECT_EQ(work(again, PassKind::kB).collectives.size(),
+            work(context, PassKind::kB).collectives.size() + 1);
+  EXPECT_EQ(flops(work(again, PassKind::kB)), flops(work(context, PassKind::kB)));
+  EXPECT_EQ(work(again, PassKind::kF).collectives.size(),
+            work(context, PassKind::kF).collectives.size());
+  const LayerMemory kept = layer_memory(mixtral(), LayerKind::kMoe, again);
+  const double rows = 4096.0 * 2 * mixtral().hidden_size * 2;
+  EXPECT_NEAR(kept.rebuilt.value(), rows, 1);
+  EXPECT_NEAR(
+      (layer_memory(mixtral(), LayerKind::kMoe, context).activation - kept.activation).value(),
+      rows, 1);
+}
+
 LayerContext adapted(int rank) {
   LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
   context.adapter_rank = rank;
@@ -254,6 +315,33 @@ TEST(ReplicatedEncoder, IsWholeOnEveryTensorRank) {
   EXPECT_NEAR(forward(false, 8), forward(false, 1) / 8, 1);
 }
 
+TEST(Encoder, IsRecomputedApartFromTheModel) {
+  const Transformer model = with_encoder(false);
+  const StageLayers stage{.first = 0, .layers = 4, .embedding = true};
+  const auto again = [&](RecomputedLayers layers) {
+    const KindCounts counts = count_recomputed(model, stage, layers);
+    return std::pair(counts[LayerKind::kEncoder], counts[LayerKind::kDense]);
+  };
+  EXPECT_EQ(again({}), std::pair(4, 4));
+  EXPECT_EQ(again({.encoder = false}), std::pair(0, 4));
+  EXPECT_EQ(again({.first = 1}), std::pair(0, 1));
+  EXPECT_EQ(again({.first = 1, .encoder = true}), std::pair(4, 1));
+  EXPECT_EQ(again({.decoder = false, .encoder = true}), std::pair(4, 0));
+
+  const RecomputeGranularity core = RecomputeModule::kMlpActivation;
+  const auto activation = [&](RecomputedLayers layers) {
+    const LayerContext context = modules_of(core, layers);
+    return MemoryModel(model, context, {}).stage(stage).activation;
+  };
+  const LayerContext plain = modules_of({}, {});
+  const LayerContext modules = modules_of(core, {});
+  EXPECT_NEAR((activation({.encoder = false}) - activation({})).value(),
+              4 * (layer_memory(model, LayerKind::kEncoder, plain).activation -
+                   layer_memory(model, LayerKind::kEncoder, modules).activation)
+                      .value(),
+              1);
+}
+
 TEST(Fp32, TakesSixteenBytesAParameter) {
   const Transformer model = llama3_70b();
   LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
@@ -277,6 +365,51 @@ TEST(Fp32, MovesAndKeepsTwiceTheBytes) {
   EXPECT_EQ(work.attention[0].precision, Precision::kFp32);
   EXPECT_EQ(layer_memory(llama3_70b(), LayerKind::kDense, whole).checkpoint,
             2 * layer_memory(llama3_70b(), LayerKind::kDense, half).checkpoint);
+}
+
+LayerContext autocast() {
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.fp32_weights = true;
+  return context;
+}
+
+// Weights and what trains are in fp32, activations and messages in 16 bits.
+TEST(Autocast, HoldsWeightsInFp32AndCopiesOfThem) {
+  const LayerContext half{.micro_batch_size = 1, .seq_length = 4096};
+  const Transformer model = llama3_70b();
+  const LayerMemory kept = layer_memory(model, LayerKind::kDense, autocast());
+  const LayerMemory plain = layer_memory(model, LayerKind::kDense, half);
+  EXPECT_EQ(kept.weights, 2 * plain.weights);
+  EXPECT_EQ(kept.checkpoint, plain.checkpoint);
+  EXPECT_EQ(kept.weight_stash, plain.weight_stash);
+  const double matrices = layer_parameters(model, LayerKind::kDense, {}).matmul;
+  EXPECT_NEAR((kept.activation - plain.activation).value(), 2 * matrices, 1);
+  EXPECT_EQ(message_bytes(model, autocast()), message_bytes(model, half));
+}
+
+TEST(Autocast, CastsEveryMatrixInForward) {
+  const LayerContext half{.micro_batch_size = 1, .seq_length = 4096};
+  const Transformer model = llama3_70b();
+  const auto moved = [&](PassKind pass, const LayerContext& context) {
+    return layer_work(model, LayerKind::kDense, pass, context).moved;
+  };
+  const double matrices = layer_parameters(model, LayerKind::kDense, {}).matmul;
+  EXPECT_NEAR((moved(PassKind::kF, autocast()) - moved(PassKind::kF, half)).value(), 6 * matrices,
+              1);
+  EXPECT_EQ(moved(PassKind::kB, autocast()), moved(PassKind::kB, half));
+  const Work work = layer_work(model, LayerKind::kDense, PassKind::kF, autocast());
+  for (const Matmul& each : work.matmuls) EXPECT_EQ(each.precision, Precision::kBf16);
+}
+
+TEST(Autocast, TakesSixteenBytesAParameterThatTrains) {
+  const Transformer model = llama3_70b();
+  const LayerContext context = autocast();
+  ParameterState state{.weight_bytes = 4};
+  state.optimizer.main_params = 0;
+  const DeviceMemory held =
+      MemoryModel(model, context, state).device(std::vector<StageLayers>{{.layers = 80}});
+  EXPECT_NEAR((held.weights + held.gradients + held.optimizer).value(),
+              16 * 80 * parameters(model, LayerKind::kDense), 1e3);
 }
 
 // Adam reads weight, gradient and two moments, and writes all but the gradient.

@@ -92,7 +92,34 @@ TEST(ReadRecompute, TakesAPartOfTheLayers) {
   EXPECT_EQ(layers("{granularity: full, num_layers: 3}"), (RecomputedLayers{.group = 3}));
   EXPECT_EQ(layers("{granularity: full, every: 2}"), (RecomputedLayers{.every = 2}));
   EXPECT_TRUE(refuses({{"recompute", "{granularity: full, method: block}"}}, "needs num_layers"));
-  EXPECT_TRUE(refuses({{"recompute", "{granularity: selective, every: 2}"}}, "is of granularity"));
+  const RecomputeModule act = RecomputeModule::kMlpActivation;
+  EXPECT_EQ(layers("{granularity: full, method: block, num_layers: 3, others: [mlp_act]}"),
+            (RecomputedLayers{.first = 3, .others = act}));
+  EXPECT_EQ(layers("{granularity: [mlp_act], method: block, num_layers: 3}"),
+            (RecomputedLayers{.first = 3}));
+  EXPECT_TRUE(refuses({{"recompute", "{granularity: none, every: 2}"}}, "is of granularity"));
+  EXPECT_TRUE(refuses({{"recompute", "{granularity: [mlp_act], num_layers: 2}"}}, "method: block"));
+  EXPECT_TRUE(refuses({{"recompute", "{granularity: full, others: [mlp_act]}"}}, "there are none"));
+  EXPECT_TRUE(
+      refuses({{"recompute", "{granularity: [mlp_act], others: [moe_act]}"}}, "is of granularity"));
+}
+
+TEST(ReadRecompute, TakesTheEncoderApart) {
+  EXPECT_TRUE(refuses({{"recompute", "{granularity: full, encoder: none}"}}, "has no encoder"));
+  EXPECT_TRUE(
+      refuses({{"recompute", "{granularity: [mlp_act], encoder: full}"}}, "beside modules"));
+}
+
+TEST(ReadPrecision, KeepsWeightsInFp32UnderAutocast) {
+  const Modelled modelled = *read_changed(kBase, {{"memory.autocast", "true"}}).modelled;
+  EXPECT_TRUE(modelled.context.fp32_weights);
+  EXPECT_TRUE(modelled.context.flash_attention);
+  EXPECT_EQ(modelled.context.precision, Precision::kBf16);
+  EXPECT_EQ(modelled.state.gradient_bytes(), 4);
+  EXPECT_EQ(modelled.state.optimizer.bytes(), 8);
+  const std::pair<const char*, const char*> autocast{"memory.autocast", "true"};
+  EXPECT_NE(refusal_of(kBase, {autocast, {"memory.precision", "fp32"}}), "");
+  EXPECT_NE(refusal_of(kBase, {autocast, {"memory.store_param_remainders", "true"}}), "");
 }
 
 TEST(ReadKeptActivations, TakesModulesAndBits) {

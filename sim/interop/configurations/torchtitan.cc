@@ -111,7 +111,7 @@ std::string why_not_run(const Case& made) {
     return "it recomputes in all stages of a rank or in none";
   }
   const RecomputedLayers layers = recomputed_layers_of(made.choice);
-  if (layers.first > 0 || layers.group > 1) {
+  if (layers.first > 0 || layers.group > 1 || layers.encoder || layers.others.of_modules()) {
     return "it recomputes all layers of a stage or every n-th, each by itself";
   }
   if (layers.every > 1 && chunks_of(made.choice) > 1) {

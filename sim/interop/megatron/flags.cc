@@ -44,6 +44,10 @@ void add_full_recompute(const RecomputedLayers& layers, MegatronFlags& to) {
   to.flags.emplace_back("--recompute-granularity full");
   to.flags.push_back(fmt::format("--recompute-method {}", block ? "block" : "uniform"));
   to.flags.push_back(fmt::format("--recompute-num-layers {}", block ? layers.first : layers.group));
+  if (layers.others.of_modules()) {
+    to.differences.push_back(fmt::format(
+        "{} recomputed in the other layers, for which it has no flag", to_text(layers.others)));
+  }
   if (layers.every > 1) {
     to.differences.push_back(
         fmt::format("one of every {} layers recomputed, for which it has no flag", layers.every));

@@ -84,6 +84,9 @@ void add_differences(const LayerContext& context, MegatronFlags& to) {
   if (context.adapter_rank > 0) {
     to.differences.emplace_back("adapters alone trained (LoRA), for which it has no flag");
   }
+  if (context.fp32_weights) {
+    to.differences.emplace_back("weights in fp32 (autocast), for which it has no flag");
+  }
   if (context.precision == Precision::kFp32 && context.flash_attention) {
     to.differences.emplace_back("flash attention in fp32, which it has in 16 bits alone");
   }
@@ -323,6 +326,10 @@ void add_model_sizes(const Scenario& scenario, const LayerContext& context, int 
   add_kept_activations(context, to);
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
   if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, modelled.model, to);
+  if (context.recompute.of_modules() && !context.recomputed_layers.all()) {
+    to.differences.emplace_back(
+        "modules recomputed in a part of the layers, for which it has no flag");
+  }
   add_exchange(scenario, context, to);
   add_context_exchange(modelled, context, to);
 }

@@ -50,12 +50,21 @@ Json offload_json(const Offload& offload) {
   return json;
 }
 
-Json full_recompute_json(const ScheduleChoice& choice, int chunks) {
-  Json json{{"granularity", "full"}, {"chunks", chunks}};
-  const RecomputedLayers layers = choice.recompute ? choice.recompute->layers : RecomputedLayers{};
+// Which layers of a stage, where these are not all.
+void add_recomputed_layers(const ScheduleChoice& choice, Json& json) {
+  if (!choice.recompute) return;
+  const RecomputedLayers& layers = choice.recompute->layers;
   if (layers.first > 0) json["layers_of_stage"] = layers.first;
   if (layers.every > 1) json["every"] = layers.every;
   if (layers.group > 1) json["layers_together"] = layers.group;
+  if (layers.others.of_modules()) json["others"] = to_text(layers.others);
+  if (layers.encoder) json["encoder"] = *layers.encoder ? "full" : "none";
+}
+
+Json full_recompute_json(const ScheduleChoice& choice, int chunks) {
+  const RecomputedLayers layers = choice.recompute ? choice.recompute->layers : RecomputedLayers{};
+  Json json{{"granularity", layers.decoder ? "full" : "none"}, {"chunks", chunks}};
+  add_recomputed_layers(choice, json);
   return json;
 }
 
@@ -69,6 +78,7 @@ Json schedule_json(const Case& made) {
   const RecomputeGranularity granularity = granularity_of(choice);
   if (granularity.of_modules()) {
     json["recompute"] = {{"granularity", to_text(granularity)}};
+    add_recomputed_layers(choice, json["recompute"]);
   }
   if (choice.offload) json["offload"] = offload_json(*choice.offload);
   if (made.sync == OptimizerSync::kAsynchronous) json["optimizer_sync"] = "asynchronous";
