@@ -213,5 +213,53 @@ TEST(LaunchScript, ReadsBertsProgramAsAModelThatSeesBothSides) {
             std::vector<std::string>{"tokenizer_type"});
 }
 
+TEST(LaunchScript, TakesOptionsThatAreCutShort) {
+  const std::string flags =
+      "run pretrain_gpt.py --bf16 --world-size 8 --pipeline-model-parallel-size 2" + kModel;
+  EXPECT_EQ(read(imported(flags + "--num-layers-per-virtual-pipeline-stag 4")).schedules[0].chunks,
+            4);
+  EXPECT_EQ(stops_of(imported(flags + "--moe-router-tokens-fp8 4")),
+            std::vector<std::string>{"moe_router_tokens_fp8"});
+}
+
+TEST(LaunchScript, NamesNumbersThatAreComparedWith) {
+  const Draft draft = imported(
+      "if [[ $BATCH -eq 0 ]]; then S=64; else S=128; fi\nrun pretrain_gpt.py --bf16 --world-size "
+      "8" +
+      kModel + "--global-batch-size $S");
+  EXPECT_NE(summary_of(draft).find("compared with 0"), std::string::npos) << summary_of(draft);
+}
+
+// Its bf16 optimizer divides states though the stage is 0.
+TEST(LaunchScript, DividesStatesUnderDeepSpeedInBf16) {
+  const auto divided = [](const std::string& flags) {
+    const std::string run =
+        "run pretrain_gpt.py --deepspeed --zero-stage 0 --world-size 8" + kModel;
+    return read(imported(run + flags)).modelled->state.distributed_optimizer;
+  };
+  EXPECT_TRUE(divided("--bf16"));
+  EXPECT_FALSE(divided("--fp16"));
+}
+
+// The program that takes word pieces by default is BERT's.
+TEST(LaunchScript, KnowsBertByItsVocabulary) {
+  const auto sees_all = [](const std::string& flags) {
+    const Settings settings =
+        read_arguments("run.sh", "--bf16 --world-size 8 --vocab-file v.txt" + kModel + flags);
+    return read(megatron_draft(settings, "dgx-h100")).modelled->model.bidirectional;
+  };
+  EXPECT_TRUE(sees_all(""));
+  EXPECT_FALSE(sees_all("--merge-file m.txt"));
+  EXPECT_FALSE(sees_all("--tokenizer-type GPT2BPETokenizer"));
+}
+
+TEST(LaunchScript, RefusesToAnswerAndStopsAtModelsOfOtherTools) {
+  EXPECT_THROW((void)imported("run tasks/msdp/main.py --sample-output-file o.txt" + kModel),
+               InputError);
+  const std::string flags = "run finetune.py --bf16 --world-size 8" + kModel;
+  EXPECT_EQ(stops_of(imported(flags + "--export-te-mcore-model")),
+            std::vector<std::string>{"export_te_mcore_model"});
+}
+
 }  // namespace
 }  // namespace pipesim::launch_scripts_test

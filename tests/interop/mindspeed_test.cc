@@ -134,9 +134,34 @@ TEST(MindSpeed, CountsRecomputedLayersOfARank) {
       "--recompute-granularity full --recompute-method block --recompute-activation-function "
       "--recompute-num-layers ";
   EXPECT_EQ(stop_of("--recompute-norm --recompute-norm-num-layers 8"), "");
-  EXPECT_EQ(stop_of("--recompute-norm --recompute-norm-num-layers 4"), "recompute_norm_num_layers");
+  const Recompute norms = recomputed("--recompute-norm --recompute-norm-num-layers 4");
+  EXPECT_EQ(norms.granularity, RecomputeModule::kLayerNorm);
+  EXPECT_EQ(norms.layers.first, 4);
   EXPECT_EQ(stop_of(part + "8"), "");
-  EXPECT_EQ(stop_of(part + "4"), "recompute_num_layers");
+  EXPECT_EQ(recomputed(part + "4").layers.first, 4);
+  EXPECT_EQ(recomputed(part + "4").layers.others,
+            RecomputeModule::kMlpActivation | RecomputeModule::kMoeActivation);
+  EXPECT_EQ(stop_of(stages + "1 --recompute-num-layers 3 --recompute-norm"),
+            "recompute_num_layers");
+  EXPECT_EQ(stop_of("--recompute-norm --recompute-norm-num-layers 4 --recompute-mla-up-proj"),
+            "recompute_mla_up_proj_num_layers");
+}
+
+TEST(MindSpeed, SendsRowsToTheExpertsAgain) {
+  const auto modules = [](const std::string& flags) {
+    return to_text(read(flags).schedules[0].recompute->granularity);
+  };
+  EXPECT_EQ(modules("--moe-zero-memory level0 --moe-fb-overlap"), "moe_act+moe_dispatch");
+  EXPECT_EQ(modules("--moe-zero-memory level0 --moe-alltoall-overlap-comm"),
+            "moe_act+mlp_act+moe_dispatch");
+  EXPECT_EQ(modules("--moe-zero-memory level1 --moe-alltoall-overlap-comm"), "moe");
+  const std::string swaps = "--moe-zero-memory level1 --moe-fb-overlap --mla-swap-core-attn-out";
+  EXPECT_EQ(modules(swaps), "moe_act+moe_dispatch");
+  EXPECT_EQ(read(swaps).modelled->context.offloaded,
+            OffloadModule::kMoeActivation | OffloadModule::kAttentionProjection);
+  EXPECT_EQ(stop_of("--moe-zero-memory level1 --moe-zero-memory-num-layers 2"),
+            "moe_zero_memory_num_layers");
+  EXPECT_EQ(stop_of("--cla-share-factor 2"), "cla_share_factor") << "layers share their keys";
 }
 
 TEST(MindSpeed, RepeatsGroupedKeysBeforeHeadsAreDivided) {

@@ -158,9 +158,24 @@ TEST(Vision, StopsAtAnEncoderOrImagesThatAreNotKnown) {
   EXPECT_EQ(llava("--vision-model-type pixtral-vit").stops.at(0).first, "vision_model_type");
   EXPECT_EQ(llava("--language-model-type other").stops.at(0).first, "language_model_type");
   EXPECT_EQ(llava("--dynamic-resolution").stops.at(0).first, "dynamic_resolution");
-  const std::string again = "--freeze-ViT false --recompute-granularity full ";
-  EXPECT_EQ(llava(again).stops.at(0).first, "recompute_vision");
-  EXPECT_TRUE(llava(again + "--recompute-vision").stops.empty());
+}
+
+TEST(Vision, RecomputesMegatronsEncoderWhereItIsTold) {
+  const auto recomputed = [](const std::string& flags) {
+    const Draft draft = llava("--freeze-ViT false --vision-model-type internvit " + flags);
+    EXPECT_TRUE(draft.stops.empty() && draft.missing.empty()) << summary_of(draft);
+    const Scenario made = read_scenario(YamlSource("imported.yaml", scenario_of(draft)));
+    return made.schedules[0].recompute->layers;
+  };
+  const std::string full = "--recompute-granularity full --recompute-method uniform ";
+  EXPECT_EQ(recomputed(full), (RecomputedLayers{.encoder = false}));
+  EXPECT_EQ(recomputed(full + "--recompute-vision"), RecomputedLayers{});
+  const std::string block =
+      "--recompute-granularity full --recompute-method block --recompute-num-layers 2 ";
+  EXPECT_EQ(recomputed(block), (RecomputedLayers{.first = 2}));
+  EXPECT_EQ(recomputed(block + "--recompute-vision"),
+            (RecomputedLayers{.first = 2, .encoder = true}));
+  EXPECT_EQ(recomputed("--recompute-activations"), (RecomputedLayers{.encoder = false}));
 }
 
 }  // namespace

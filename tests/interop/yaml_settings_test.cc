@@ -135,13 +135,61 @@ TEST(YamlSettings, TakesPrimusAdaptersUnlessTheyAreOff) {
   EXPECT_EQ(unsized.stops[0].first, "lora");
 }
 
-TEST(YamlSettings, StopsAtFrozenWeightsInFp32) {
-  const auto draft = megatron_draft(
-      settings_of(kModel + "megatron_amp_O2: False\npeft: {peft_scheme: lora, lora_tuning: "
-                           "{adapter_dim: 32}}\n"),
-      "");
-  ASSERT_EQ(draft.stops.size(), 1U);
-  EXPECT_EQ(draft.stops[0].first, "megatron_amp_O2");
+// NeMo's weights are in fp32 unless megatron_amp_O2 is set; FSDP casts before it gathers.
+TEST(YamlSettings, KeepsNemosWeightsInFp32UnderAutocast) {
+  const auto autocast = [](const std::string& trainer, const std::string& more) {
+    const std::string text = "trainer: {" + trainer +
+                             "}\nmodel: {num_layers: 4, hidden_size: 64, num_attention_heads: 4, " +
+                             more + "}\n";
+    const Draft draft = megatron_draft(settings_of(text), "");
+    EXPECT_TRUE(draft.stops.empty()) << summary_of(draft);
+    return scenario_of(draft).find("autocast: true") != std::string::npos;
+  };
+  const std::string lora = ", peft: {peft_scheme: lora, lora_tuning: {adapter_dim: 32}}";
+  EXPECT_TRUE(autocast("precision: bf16", "megatron_amp_O2: False" + lora));
+  EXPECT_TRUE(autocast("precision: bf16", "bias: false"));
+  EXPECT_FALSE(autocast("precision: bf16", "megatron_amp_O2: True" + lora));
+  EXPECT_FALSE(autocast("precision: 32", "bias: false"));
+  EXPECT_FALSE(autocast("precision: bf16", "fsdp: true"));
+  EXPECT_EQ(value("model: {num_layers: 4}\n", "megatron_amp_O2"), "-") << "no file of NeMo's";
+}
+
+TEST(YamlSettings, TakesTheLengthOfNemosTrainingData) {
+  const std::string data = "data: {train_ds: {max_seq_length: 2048, micro_batch_size: 7}}";
+  EXPECT_EQ(value("model:\n  encoder_seq_length: ${peft.model.data.train_ds.max_seq_length}\n  " +
+                      data + "\n",
+                  "encoder_seq_length"),
+            "2048");
+  const Draft draft = megatron_draft(settings_of("model: {" + data + "}\n"), "");
+  EXPECT_NE(scenario_of(draft).find("seq_length: 2048"), std::string::npos);
+  EXPECT_EQ(scenario_of(draft).find("micro_batch_size: 7"), std::string::npos);
+  EXPECT_THROW((void)megatron_draft(
+                   settings_of("model: {data: {train_ds: {max_tgt_seq_length: 128}}}\n"), ""),
+               InputError)
+      << "T5's";
+}
+
+// Files of Megatron-Bridge override a recipe: bf16, and LoRA beside a rank of adapters.
+TEST(YamlSettings, TakesWhatBridgesRecipesHave) {
+  const std::string text =
+      "train: {micro_batch_size: 2}\nmodel: {seq_length: 64}\npeft: {dim: 8}\n";
+  expect_values(text, {{"mixed_precision", "bf16_mixed"}, {"peft", "lora"}, {"dim", "8"}});
+  EXPECT_EQ(value("train: {train_iters: 2}\nmodel: {bf16: false}\n", "mixed_precision"), "-");
+  EXPECT_EQ(value("model: {seq_length: 64}\n", "mixed_precision"), "-");
+}
+
+TEST(YamlSettings, TakesPrimusDispatcherBesideAFlagThatIsOff) {
+  const std::string off = "moe_enable_deepep: false\nuse_turbo_deepep: true\n";
+  EXPECT_EQ(value(off + "enable_primus_turbo: true\n", "moe_enable_deepep"), "true");
+  EXPECT_EQ(value(off + "enable_primus_turbo: false\n", "moe_enable_deepep"), "false");
+  EXPECT_EQ(value("turbo_sync_free_moe_stage: 2\nenable_primus_turbo: true\n", "moe_enable_deepep"),
+            "true");
+}
+
+TEST(YamlSettings, TakesTheModelOfANamedCheckpoint) {
+  const Draft draft = megatron_draft(settings_of("hf_path: Qwen/Qwen3-8B\n"), "");
+  EXPECT_EQ(draft.model_name, "qwen3-8b");
+  EXPECT_EQ(megatron_draft(settings_of("hf_path: Qwen/Qwen3-9000B\n"), "").model_name, "");
 }
 
 TEST(YamlSettings, TakesHowNemosOptimizerExchanges) {

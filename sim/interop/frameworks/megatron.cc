@@ -189,7 +189,8 @@ void put_batch(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   // Beside an encoder of images seq_length counts an image's tokens.
   const bool sees = settings.has("language_model_type");
   const auto whole = sees ? settings.number({"decoder_seq_length"}, 1) : std::nullopt;
-  const auto own = settings.number({"seq_length", "encoder_seq_length", "sequence_length"}, 1);
+  const auto own = settings.number(
+      {"seq_length", "encoder_seq_length", "sequence_length", "data.train_ds.max_seq_length"}, 1);
   if (const auto length = whole ? whole : own) {
     put(draft.batch, "seq_length", *length);
     put_documents(settings, *length, draft);
@@ -234,6 +235,11 @@ std::optional<ShardingStrategy> named_sharding(Settings& settings, Draft& draft)
   const auto stage = settings.number({"zero_stage"});
   const bool fsdp = settings.is_set({"fsdp"});
   const std::string strategy = settings.text({"fsdp_sharding_strategy"}).value_or("full");
+  const bool deepspeed = settings.has("deepspeed") || settings.has("deepspeed_config");
+  if (deepspeed && stage.value_or(0) == 0 && settings.is_set({"bf16"})) {
+    draft.notes.emplace_back("DeepSpeed's bf16 optimizer divides its states over the data ranks");
+    return ShardingStrategy::kOptim;
+  }
   if (stage && *stage <= 3) return static_cast<ShardingStrategy>(*stage);
   if (!fsdp) return std::nullopt;
   if (strategy == "full") return ShardingStrategy::kOptimGradsParams;
@@ -324,8 +330,10 @@ void put_memory(Settings& settings, const MegatronSizes& sizes, std::optional<lo
   const std::string precision = precision_of(settings, draft);
   put(memory, "precision", precision);
   put_sharded(settings, data, draft);
-  put_optimizer_state(settings, precision != "fp16" && precision != "fp32", draft);
-  put_gradients(settings, precision != "fp16" && precision != "fp32", memory);
+  const bool autocast = put_autocast(settings, precision, draft);
+  const bool bf16_weights = !autocast && precision != "fp16" && precision != "fp32";
+  put_optimizer_state(settings, bf16_weights, draft);
+  put_gradients(settings, bf16_weights, memory);
   if (!attends_by_flash(settings)) put_flag(memory, "flash_attention", false);
   const double usual = settings.has("recipe") ? 0 : 0.1;  // Bridge's recipes; Megatron-LM
   const double hidden = settings.real({"hidden_dropout"}).value_or(usual);
@@ -381,7 +389,7 @@ void put_exchange(Settings& settings, Draft& draft) {
   Section& cost = draft.cost;
   const auto dispatcher = settings.text({"moe_token_dispatcher_type"}).value_or("");
   const auto backend = settings.text({"moe_flex_dispatcher_backend"});
-  const bool deepep = settings.is_set({"moe_enable_deepep", "use_turbo_deepep"});
+  const bool deepep = settings.is_set({"moe_enable_deepep"});
   if (dispatcher == "flex" || deepep) {
     put(cost, "moe_token_dispatcher_type", "flex");
     // NCCL's leaves on the GPU what goes where, as HybridEP does.
@@ -424,13 +432,28 @@ void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string&
   }
 }
 
+// The model of a checkpoint that a recipe starts from, where the catalogue has its id.
+std::optional<Transformer> model_of_checkpoint(Settings& settings) {
+  const auto id = settings.text({"hf_path"});
+  if (!id || id->find('/') == std::string::npos) return std::nullopt;
+  const auto& models = catalogue_models();
+  const auto found = std::ranges::find_if(models, [&id](const Transformer& model) {
+    return (model.source + " ").find(" " + *id + " ") != std::string::npos;
+  });
+  return found == models.end() ? std::nullopt : std::optional(*found);
+}
+
 // model=NAME beside the file; false without. A key `model` of the file may be another thing.
 bool take_catalogue_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   const auto& models = catalogue_models();
   const auto named = settings.text({"model"}).value_or("");
   const bool known = std::ranges::count(models, named, &Transformer::name) > 0;
-  if (!known && !settings.is_given("model")) return false;
-  const auto found = catalogue_model(settings);
+  std::optional<Transformer> found;
+  if (known || settings.is_given("model")) {
+    found = catalogue_model(settings);
+  } else if (!settings.has("num_layers")) {
+    found = model_of_checkpoint(settings);
+  }
   if (!found) return false;
   draft.model_name = found->name;
   sizes.layers = found->num_layers;
@@ -468,6 +491,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   }
   put_memory(settings, sizes, data, draft);
   put_recompute(settings, sizes, draft);
+  put_encoder_recompute(settings, draft);
   if (draft.model.empty() && draft.model_name.empty()) draft.memory.clear();
   put_cost(settings, sizes, cluster, draft);
   take_fused_experts(settings, draft);

@@ -70,6 +70,15 @@ void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
   }
 }
 
+bool put_autocast(Settings& settings, const std::string& precision, Draft& draft) {
+  const bool whole = settings.flag({"megatron_amp_O2"}).value_or(true);
+  // FSDP gathers weights in 16 bits, whatever its shards are in.
+  const bool gathers = has_key(draft.memory, "data_parallel_sharding_strategy");
+  if (whole || gathers || precision == "fp32") return false;
+  put_flag(draft.memory, "autocast", true);
+  return true;
+}
+
 void put_adapters(Settings& settings, Draft& draft) {
   static constexpr std::array<std::string_view, 3> kWhole{"full", "none", "None"};
   const Setting* kind = settings.find({"train_type", "tuner_type", "peft_scheme", "peft"});
@@ -84,9 +93,6 @@ void put_adapters(Settings& settings, Draft& draft) {
   const auto rank = settings.number({"lora_rank", "lora_r", "adapter_dim", "dim"}, 1);
   if (!rank) draft.missing.emplace_back("the rank of its adapters: lora_rank=N");
   put(draft.memory, "lora_rank", rank.value_or(1));
-  if (!settings.flag({"megatron_amp_O2"}).value_or(true)) {  // NeMo's
-    not_understood(draft, "megatron_amp_O2", "megatron_amp_O2 false: frozen weights are in fp32");
-  }
   if (const auto targets = settings.text({"lora_target_modules", "target_modules"})) {
     draft.notes.push_back(
         fmt::format("adapters beside every linear layer, where the settings name {}", *targets));
@@ -127,6 +133,12 @@ std::string swapped_modules(Settings& settings, Draft& draft) {
   return modules;
 }
 
+// MindSpeed's moe_zero_memory level1 beside its overlapped blocks: an expert's first product
+// leaves.
+bool swaps_experts(Settings& settings) {
+  return settings.text({"moe_zero_memory"}) == "level1" && settings.is_set({"moe_fb_overlap"});
+}
+
 }  // namespace
 
 void put_kept_activations(Settings& settings, Draft& draft) {
@@ -136,6 +148,8 @@ void put_kept_activations(Settings& settings, Draft& draft) {
   const auto named = settings.text({"offload_modules"});
   const bool offloads = settings.is_set({"fine_grained_activation_offloading"});
   std::string words = swapped_modules(settings, draft);
+  if (swaps_experts(settings)) words += " moe_act";
+  if (settings.is_set({"mla_swap_core_attn_out"})) words += " attn_proj";
   if (offloads && named) words += " " + *named;
   std::ranges::replace_if(
       words, [](char c) { return c == ',' || c == '[' || c == ']'; }, ' ');

@@ -127,7 +127,11 @@ void put_bert(Settings& settings, Draft& draft) {
   const Setting* head = settings.find({"bert_binary_head", "bert_no_binary_head"});
   const auto program = settings.text({"program"}).value_or("");
   const bool named = program.find("pretrain_bert") != std::string::npos;
-  if (!named && (head == nullptr || head->usual)) return;
+  // By default only pretrain_bert.py takes word pieces, which have no merges.
+  const bool pieces = settings.has("vocab_file") && !settings.has("merge_file") &&
+                      !settings.has("tokenizer_type") && !settings.has("tokenizer_model") &&
+                      !settings.has("vocab_extra_ids");
+  if (!named && !pieces && (head == nullptr || head->usual)) return;
   put_flag(draft.model, "bidirectional_attention", true);
   draft.not_modelled.emplace_back(
       "BERT's head: a matrix of the hidden size before the output, and the pooler");

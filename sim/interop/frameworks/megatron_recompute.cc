@@ -70,41 +70,92 @@ void put_recompute_in_advance(Settings& settings, const MegatronSizes& sizes, Dr
       "recompute_in_advance: the last stage's layers are recomputed here too");
 }
 
-// Modules that MindSpeed recomputes by a setting each; stops where only a part of the layers do.
-std::string recomputed_parts(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+// Modules by name, and how many layers of a rank they are made again in; 0: all.
+struct RecomputedParts {
+  std::string modules;
+  long layers = 0;
+};
+
+// Modules that MindSpeed recomputes by a setting each; stops where these differ in layers.
+RecomputedParts recomputed_parts(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   struct Part {
     const char* setting;
     const char* layers;
     std::string_view modules;
   };
-  std::string modules;
+  RecomputedParts parts;
   static constexpr Part kParts[] = {
       {"recompute_activation_function", "recompute_activation_function_num_layers",
        "mlp_act, moe_act"},
       {"recompute_norm", "recompute_norm_num_layers", "layernorm"},
       {"recompute_mla_up_proj", "recompute_mla_up_proj_num_layers", "mla_up_proj"}};
   for (const Part& part : kParts) {
-    const auto layers = settings.number({part.layers});
-    if (!settings.is_set({part.setting})) continue;
-    modules += fmt::format("{}{}", modules.empty() ? "" : ", ", part.modules);
-    if (layers && *layers * sizes.parts * sizes.pipeline < sizes.layers) {
+    const auto given = settings.number({part.layers});
+    if (!settings.is_set({part.setting}) && !given) continue;
+    const bool some = given && *given * sizes.parts * sizes.pipeline < sizes.layers;
+    const long layers = some ? *given * sizes.parts : 0;
+    if (!parts.modules.empty() && layers != parts.layers) {
       not_understood(draft, part.layers,
-                     fmt::format("{} {}, a part of the layers", part.layers, *layers));
+                     fmt::format("{} {}, other layers than its modules before it", part.setting,
+                                 given.value_or(0)));
     }
+    parts.modules += fmt::format("{}{}", parts.modules.empty() ? "" : ", ", part.modules);
+    parts.layers = layers;
   }
-  return modules;
+  return parts;
+}
+
+// MindSpeed's: rows go to the experts again, and activations are made again. On its highest level
+// all of the experts is, or beside overlapped blocks their first product is on the host.
+std::string zero_memory_parts(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  const std::string level = settings.text({"moe_zero_memory"}).value_or("disable");
+  const auto layers = settings.number({"moe_zero_memory_num_layers"});
+  const bool overlapped = settings.is_set({"moe_fb_overlap"});
+  if (level == "disable") return "";
+  if (overlapped) return "moe_dispatch, moe_act";
+  if (level == "level0") return "moe_dispatch, moe_act, mlp_act";
+  if (layers && *layers * sizes.parts * sizes.pipeline < sizes.layers) {
+    not_understood(draft, "moe_zero_memory_num_layers",
+                   fmt::format("moe_zero_memory_num_layers {}, a part of the layers", *layers));
+  }
+  return "moe";
+}
+
+// These modules alone, a number of layers shared by the chunks of a rank.
+void put_modules(const RecomputedParts& parts, const MegatronSizes& sizes, Draft& draft) {
+  draft.recompute = "[" + parts.modules + "]";
+  if (parts.layers == 0) return;
+  if (parts.layers % sizes.chunks != 0) {
+    not_understood(draft, "recompute_activation_function_num_layers",
+                   fmt::format("{} layers of which {} are recomputed, in {} stages of a rank",
+                               parts.layers, parts.modules, sizes.chunks));
+  }
+  draft.recompute = fmt::format("{{granularity: {}, method: block, num_layers: {}}}",
+                                draft.recompute, std::max(1L, parts.layers / sizes.chunks));
 }
 
 // These modules, in layers that are not recomputed whole.
 void put_recomputed_parts(Settings& settings, const MegatronSizes& sizes, bool whole,
                           Draft& draft) {
-  const std::string modules = recomputed_parts(settings, sizes, draft);
-  if (modules.empty()) return;
-  if (draft.recompute.empty()) {
-    draft.recompute = "[" + modules + "]";
+  RecomputedParts parts = recomputed_parts(settings, sizes, draft);
+  const std::string experts = zero_memory_parts(settings, sizes, draft);
+  const bool apart = parts.layers > 0 && !experts.empty();
+  if (!parts.modules.empty() && !experts.empty()) parts.modules += ", ";
+  parts.modules += experts;
+  if (parts.modules.empty()) return;
+  const bool by_block = draft.recompute.starts_with("{granularity: full, method: block");
+  if (draft.recompute.empty() && !apart) {
+    put_modules(parts, sizes, draft);
+  } else if (by_block && !whole && parts.layers == 0) {
+    draft.recompute.pop_back();
+    draft.recompute += fmt::format(", others: [{}]}}", parts.modules);
+  } else if (draft.recompute.starts_with('[')) {
+    draft.recompute.pop_back();
+    draft.recompute += fmt::format(", {}]", parts.modules);
   } else if (!whole) {
-    not_understood(draft, "recompute_num_layers",
-                   fmt::format("recompute_num_layers: {} recomputed in the other layers", modules));
+    not_understood(
+        draft, "recompute_num_layers",
+        fmt::format("recompute_num_layers: {} recomputed in the other layers", parts.modules));
   }
 }
 
@@ -144,6 +195,7 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
     put_recomputed_parts(settings, sizes, all, draft);
   } else if (granularity == "selective") {
     draft.recompute = list_of(modules.value_or("core_attn"));
+    put_recomputed_parts(settings, sizes, false, draft);
   } else if (granularity.empty()) {
     put_recomputed_parts(settings, sizes, false, draft);
   } else {

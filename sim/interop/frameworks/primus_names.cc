@@ -1,6 +1,7 @@
 // Settings of Primus that Megatron-LM has by other names.
 #include <algorithm>
 
+#include "sim/core/letters.h"
 #include "sim/interop/frameworks/settings.h"
 
 namespace pipesim {
@@ -36,6 +37,15 @@ void rename_mamba(Settings& settings) {
   (void)settings.find({"model_type", "hybrid_attention_ratio", "hybrid_mlp_ratio"});
 }
 
+// Its own DeepEP, which the second stage without waits for the host switches on.
+void rename_dispatcher(Settings& settings) {
+  const auto stage = settings.seen("turbo_sync_free_moe_stage").value_or("0");
+  const bool asked = small_letters(settings.seen("use_turbo_deepep").value_or("")) == "true" ||
+                     stage == "2" || stage == "3";
+  if (!asked || small_letters(settings.seen("enable_primus_turbo").value_or("")) != "true") return;
+  settings.add({"moe_enable_deepep", {"true"}, settings.find({"enable_primus_turbo"})->where});
+}
+
 // Stages of training that its trainers name themselves.
 void take_stage(Settings& settings) {
   const std::string stage = settings.seen("stage").value_or("");
@@ -45,6 +55,7 @@ void take_stage(Settings& settings) {
 }  // namespace
 
 void rename_primus_settings(Settings& settings) {
+  rename_dispatcher(settings);
   take_stage(settings);
   rename_sinks(settings);
   rename_mamba(settings);

@@ -159,6 +159,21 @@ bool Settings::counts(const std::string& name) const {
   return known_settings(framework_).defaults.contains(name) || name == "model_parallel_size";
 }
 
+std::string Settings::whole_name(const std::string& name) const {
+  const KnownSettings& known = known_settings(framework_);
+  if (known.defaults.contains(name) || known.no_effect.contains(name)) return name;
+  constexpr size_t kMostCut =
+      2;  // longer ends tell names of forks apart (cpu_offload, cpu_offloading)
+  std::set<std::string> whole;
+  const auto consider = [&](const std::string& each) {
+    const bool longer = each.starts_with(name) && each.size() - name.size() <= kMostCut;
+    if (longer && each.find('_', name.size()) == std::string::npos) whole.insert(each);
+  };
+  for (const auto& [each, value] : known.defaults) consider(each);
+  for (const std::string& each : known.no_effect) consider(each);
+  return whole.size() == 1 && name.find('_') != std::string::npos ? *whole.begin() : name;
+}
+
 bool Settings::has_effect(const std::string& name) const {
   const KnownSettings& known = known_settings(framework_);
   if (covers(known.no_effect, name)) return false;

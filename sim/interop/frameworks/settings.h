@@ -68,8 +68,11 @@ class Settings {
   [[nodiscard]] long number_or_usual(const char* name);
   // A flag without a value is true.
   [[nodiscard]] std::optional<bool> flag(std::initializer_list<const char*> names);
+  // True where one of them is, whatever the others say.
   [[nodiscard]] bool is_set(std::initializer_list<const char*> names) {
-    return flag(names).value_or(false);
+    bool set = false;
+    for (const char* name : names) set = flag({name}).value_or(false) || set;
+    return set;
   }
 
   [[nodiscard]] Untaken untaken() const;
@@ -108,6 +111,9 @@ class Settings {
   // ---- of the catalogue ----
   // True for a name of scenarios or of the catalogue, and for one without effect.
   [[nodiscard]] bool counts(const std::string& name) const;
+  // The only known name whose last word `name` cuts short, as Python's argparse takes it; else
+  // `name`.
+  [[nodiscard]] std::string whole_name(const std::string& name) const;
   [[nodiscard]] bool has_effect(const std::string& name) const;
   [[nodiscard]] bool is_flag(const std::string& name) const;
   // True for the program of a model that is no decoder: BERT, or one of refuse_other_models.

@@ -134,14 +134,8 @@ void put_tiles(Settings& settings, Draft& draft) {
 
 // The encoder of its own stands undivided by sequence.
 void put_frozen_parts(Settings& settings, Draft& draft) {
-  const bool encoder = settings.is_set({"freeze_ViT"});
-  const bool again = settings.is_set({"recompute_vision"});
-  if (encoder) put_flag(draft.model, "encoder.frozen", true);
+  if (settings.is_set({"freeze_ViT"})) put_flag(draft.model, "encoder.frozen", true);
   if (settings.is_set({"freeze_LM"})) put_flag(draft.memory, "frozen", true);
-  const bool whole = settings.text({"recompute_granularity"}).value_or("") == "full";
-  if (whole && !encoder && !again) {
-    not_understood(draft, "recompute_vision", "recompute of the model without its encoder");
-  }
 }
 
 // Pixels of an image and of a patch along a side, where the script says none: Megatron-LM's
@@ -189,6 +183,18 @@ void put_llava(Settings& settings, const std::string& language, long tensor, Dra
 }
 
 }  // namespace
+
+void put_encoder_recompute(Settings& settings, Draft& draft) {
+  const bool again = settings.is_set({"recompute_vision"});
+  const bool trains =
+      has_key(draft.model, "encoder.num_layers") && !has_key(draft.model, "encoder.frozen");
+  std::string& text = draft.recompute;
+  if (!settings.has("language_model_type") || !trains || text.empty()) return;
+  const bool partial = text.starts_with('{');
+  if (again && !partial) return;  // all of both
+  const std::string rest = partial ? text.substr(1, text.size() - 2) : "granularity: " + text;
+  text = fmt::format("{{{}, encoder: {}}}", rest, again ? "full" : "none");
+}
 
 void put_vision(Settings& settings, long tensor, Draft& draft) {
   if (const auto language = settings.text({"language_model_type"})) {

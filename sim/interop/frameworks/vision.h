@@ -8,5 +8,8 @@ namespace pipesim {
 // Puts the encoder, and which parts are frozen. Call it once the model and its adapters are put.
 // Stops at an encoder or a projector that is not known.
 void put_vision(Settings& settings, long tensor, Draft& draft);
+// Megatron-LM's LLaVA recomputes its encoder where --recompute-vision says so. Call it once the
+// model's recomputation is put.
+void put_encoder_recompute(Settings& settings, Draft& draft);
 
 }  // namespace pipesim

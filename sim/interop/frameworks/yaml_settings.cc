@@ -97,6 +97,12 @@ class YamlSettings {
     if (!root.is_map()) root.fail("expected a map of settings");
     collect_root(root, 0);
     for (const Leaf& leaf : leaves_) add(leaf);
+    // NeMo's default. Its files alone say how to train beside the model.
+    const bool nemo = has_section(root, "trainer") && has_section(root, "model");
+    if (nemo && !settings_.has("megatron_amp_O2")) {
+      settings_.add({"megatron_amp_O2", {"false"}, root.where()});
+    }
+    take_bridge_recipe(root);
     rename_primus_settings(settings_);
   }
 
@@ -108,6 +114,20 @@ class YamlSettings {
     std::string name = {};  // empty: the last part of the path, as Megatron-LM names it
   };
 
+  // Bridge's files override a recipe, which trains in bf16 unless they say otherwise.
+  void take_bridge_recipe(const YamlValue& root) {
+    if (!has_section(root, "train") || !has_section(root, "model")) return;
+    for (const char* name : {"mixed_precision", "bf16", "fp16", "params_dtype"}) {
+      if (settings_.has(name)) return;
+    }
+    settings_.add({"mixed_precision", {"bf16_mixed"}, root.where()});
+    settings_.note("bf16, as the recipes of Megatron-Bridge have it");
+  }
+  static bool has_section(const YamlValue& root, const char* name) {
+    return std::ranges::any_of(root.all_entries(), [name](const auto& entry) {
+      return entry.first == name && entry.second.is_map();
+    });
+  }
   YamlValue open(const std::string& file, const std::string& text) {
     sources_.emplace_back(file, text);
     return sources_.back().root();
@@ -193,9 +213,7 @@ class YamlSettings {
   // object.
   void collect_adapters(const YamlValue& peft) {
     const auto entries = peft.all_entries();
-    const bool lora = std::ranges::any_of(entries, [](const auto& entry) {
-      return entry.first == "peft_scheme" && entry.second.one_line() == "lora";
-    });
+    const bool lora = scalar_of(peft, "peft_scheme") == "lora";
     for (const auto& [key, value] : entries) {
       const bool images =
           key == "media_type" || key == "num_frames" || key == "splice_single_frame";
@@ -205,6 +223,20 @@ class YamlSettings {
       for (const auto& [name, size] : value.all_entries()) {
         if (name == "adapter_dim") leaves_.push_back({{name}, size, usual_});
       }
+    }
+    name_adapters(peft);
+    collect_training_data(peft);
+  }
+  // Bridge's recipes have LoRA unless a file names another class.
+  void name_adapters(const YamlValue& peft) {
+    const bool named = scalar_of(peft, "_target_") || scalar_of(peft, "peft_scheme");
+    if (!named && scalar_of(peft, "dim")) settings_.add({"peft", {"lora"}, peft.where()});
+  }
+  // NeMo's section `data` tells what it trains on from what it validates on.
+  void collect_training_data(const YamlValue& data) {
+    for (const auto& [key, value] : data.all_entries()) {
+      if (key != "train_ds" || !value.is_map()) continue;
+      collect_by_path(value, {"model", "data", key}, "data.train_ds");
     }
   }
   // NeMo's optimizer, which one of its own divides over data ranks, and how it exchanges.

@@ -165,7 +165,7 @@ ShellCondition ShellTest::binary(const std::string& left, const std::string& sig
 ShellCondition ShellTest::unknown_pair(const std::string& left, const std::string& sign,
                                        const std::string& right) const {
   const bool equality = sign == "=" || sign == "==" || sign == "!=";
-  if (equality) knowledge_.compared(left, right);
+  if (equality || sign == "-eq" || sign == "-ne") knowledge_.compared(left, right);
   const bool beside = right.size() == 1 && left.size() > 1 && left[0] == right[0];
   if (!equality || (!right.empty() && !beside)) return unknown(left + right);
   const ShellCondition empty = unary('z', left.substr(right.size()));
