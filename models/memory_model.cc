@@ -107,7 +107,7 @@ StageMemory MemoryModel::stage(const StageLayers& layers) const {
     add_kept(kind, number, again[kind], sum);
     sum.weight_stash += number * layer.weight_stash;
     sum.checkpoint += inputs * again[kind] * layer.checkpoint;
-    sum.checkpoint += (number - again[kind]) * (other.activation + other.offloaded);
+    sum.checkpoint += (number - again[kind]) * other.activation;
     if (again[kind] > 0) largest = std::max(largest, group * whole - layer.checkpoint);
   }
   sum.recomputed = sum.checkpoint + largest;
@@ -233,7 +233,8 @@ Bytes MemoryModel::activations_on_their_way(std::span<const StageLayers> stages)
     const KindCounts counts = count_layers(model_, stage);
     for (const LayerKind kind : kLayerKinds) {
       const int number = std::min(counts[kind], 2);
-      for (int i = 0; i < number; ++i) two.add(of(kind).offloaded);
+      const Bytes most = std::max(of(kind).offloaded, others_[kind].offloaded);
+      for (int i = 0; i < number; ++i) two.add(most);
     }
   }
   return two.sum();

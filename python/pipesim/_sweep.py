@@ -150,6 +150,7 @@ class _Kept:
 
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
+        self._process = os.getpid()
         self._path = os.path.join(folder, "points.jsonl")
         self._writing = threading.Lock()
         self._lines: dict[str, list[dict[str, Any]]] = {}
@@ -195,9 +196,11 @@ class _Kept:
     def close(self) -> None:
         """Lets others write; nothing more is kept. Closing twice does no harm."""
         with self._writing:
-            if not self._file.closed:
-                fcntl.flock(self._file, fcntl.LOCK_UN)  # processes that were forked since have the file too
-                self._file.close()
+            if self._file.closed:
+                return
+            if os.getpid() == self._process:  # a process that was forked since has the lock too, and ends sooner or later
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._file.close()
 
 
 class OwnSweep(Sweep):
@@ -207,6 +210,7 @@ class OwnSweep(Sweep):
                  progress: Optional[Callable[[dict[str, Any]], Any]]) -> None:
         self._own = None
         self._running = None
+        self._closed = False
         self._kept: Optional[_Kept] = None
         self._ahead: list[concurrent.futures.Future[list[tuple[Point, bool]]]] = []
         self._ready: list[tuple[Point, bool]] = []
@@ -271,6 +275,7 @@ class OwnSweep(Sweep):
 
     def close(self) -> None:
         """Ends the sweep: its folder is free, points at work are dropped and `next` finds no more."""
+        self._closed = True
         self._ahead, self._ready = [], []
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -289,7 +294,12 @@ class OwnSweep(Sweep):
         while not self._ready:
             if not self._ahead:
                 raise StopIteration
-            self._ready = self._ahead.pop(0).result()
+            try:
+                self._ready = self._ahead.pop(0).result()
+            except Exception:
+                if self._closed:  # by another thread
+                    raise StopIteration from None
+                raise
         point, before = self._ready.pop(0)
         self._before += before
         self._done.append(point)
@@ -309,9 +319,11 @@ class OwnSweep(Sweep):
         raise Error("a sweep of schedules made in Python has no document: take rows() or to_pandas()")
 
     def rows(self) -> list[Point]:
-        """All points in their order; waits for what is left."""
+        """All points in their order; waits for what is left. Raises Error where the sweep was ended before."""
         for _ in self:
             pass
+        if len(self._done) < self.points:
+            raise Error(f"the sweep was ended after {len(self._done)} of {self.points} points: call it again")
         return self._done
 
 

@@ -113,12 +113,6 @@ std::optional<PlanQuestion> narrowed(const PlanQuestion& question, const Recipe&
   return narrow;
 }
 
-// The row of a search for one; nothing where it idles for long.
-std::optional<Planned> busy_row(PlanResult found) {
-  if (found.best.empty() || found.best.front().bubble() > kMostBubble) return std::nullopt;
-  return std::move(found.best.front());
-}
-
 // Uneven stages are usual where no even ones have their number, as of 61 layers.
 bool has_usual_split(const PlanPoint& point, int layers) {
   const bool divides = layers % point.pipeline == 0 || (layers + 2) % point.pipeline == 0;
@@ -131,17 +125,21 @@ std::optional<Published> published_layout(const PlanQuestion& question,
                                           const std::function<bool()>& stop) {
   const Scenario& base = question.base;
   const std::string precision = precision_name(*base.modelled);
+  const auto fastest_that_is_busy = [&stop](const PlanQuestion& each) -> std::optional<Planned> {
+    PlanResult found = plan(each, {.best = 1, .stop = stop});
+    if (found.stopped || found.best.empty()) return std::nullopt;
+    if (found.best.front().bubble() > kMostBubble) return std::nullopt;
+    return std::move(found.best.front());
+  };
   for (const Recipe& recipe : recipes_for(base.modelled->model, base.hardware->gpu, precision,
                                           base.batch.seq_length.value_or(1), question.gpus)) {
     const auto narrow = narrowed(question, recipe);
     if (!narrow) continue;
     PlanQuestion own = *narrow;
     keep_usual(own.axes.recompute, {recipe.recompute});
-    for (const PlanQuestion& each : {own, *narrow}) {
-      PlanResult found = plan(each, {.best = 1, .stop = stop});
-      if (found.stopped) return std::nullopt;
-      if (auto row = busy_row(std::move(found))) return Published{std::move(*row), recipe.id};
-    }
+    std::optional<Planned> row = fastest_that_is_busy(own);
+    if (!row && own.axes.recompute != narrow->axes.recompute) row = fastest_that_is_busy(*narrow);
+    if (row) return Published{std::move(*row), recipe.id};
   }
   return std::nullopt;
 }

@@ -88,19 +88,19 @@ std::optional<YamlValue> read_tree(Numbers& network, int nics, Interconnect& wir
   auto over = network.find("oversubscription");
   const auto ports = network.find("leaf_ports");
   const auto rails = network.find("rail_optimised");
-  const int cards = rails && rails->flag() ? 1 : nics;
+  const bool by_rails = rails && rails->flag();
   const bool known = wires.oversubscription > 1;
   if (!over && !known) {
-    for (const auto& alone : {ports, rails}) {
-      if (alone) alone->fail("says nothing without oversubscription, from 1 on");
-    }
+    const char* why = "says nothing without oversubscription, from 1 on";
+    if (ports) ports->fail(why);
+    if (by_rails) rails->fail(why);
     return over;
   }
-  if (known && rails && !ports) rails->fail("needs leaf_ports, the ports of a switch to nodes");
+  if (known && by_rails && !ports) rails->fail("needs leaf_ports, the ports of a switch to nodes");
   if (over) wires.oversubscription = over->number(1, 1e3);
   constexpr int kPorts = 32;  // of 64, half to nodes
   const int to_nodes = ports ? static_cast<int>(ports->integer(1, 1 << 12)) : kPorts;
-  if (ports || !known) wires.nodes_per_leaf = std::max(1, to_nodes / cards);
+  if (ports || !known) wires.nodes_per_leaf = std::max(1, to_nodes / (by_rails ? 1 : nics));
   return over;
 }
 

@@ -137,10 +137,23 @@ void read_fp8_parameters(YamlMap& map, LayerContext& context) {
   }
 }
 
+// Weights in fp32 are whole, and their gradients are as they are.
+void check_autocast(YamlMap& map, const Modelled& modelled) {
+  if (!modelled.context.fp32_weights) return;
+  const auto autocast = map.find("autocast");
+  if (modelled.model.traced) autocast->fail("is not known of traced models");
+  if (modelled.state.sharded_weights) {
+    autocast->fail("stands in place of optim_grads_params, whose weights are gathered in 16 bits");
+  }
+  const auto sums = map.find("accumulate_allreduce_grads_in_fp32");
+  if (sums && !sums->flag()) sums->fail("gradients of 'autocast' are in fp32, as its weights");
+}
+
 void read_memory(YamlMap& map, Modelled& modelled) {
   read_precision(map, modelled);
   set_flag(map, "accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32);
   read_sharding(map, modelled.state);
+  check_autocast(map, modelled);
   read_fp8_parameters(map, modelled.context);
   const bool bf16_weights = modelled.precision != "fp16" && !modelled.context.fp8_parameters &&
                             !modelled.context.fp32_weights;

@@ -55,8 +55,10 @@ void check_keys(YamlMap& map, RecomputeGranularity granularity) {
   }
   const auto method = map.find("method");
   const auto layers = map.find("num_layers");
-  if (!full && layers && (!method || method->text() != "block")) {
-    layers->fail("modules are made again layer by layer: expected method: block");
+  const bool block = method && method->text() == "block";
+  if (!full && !block && (layers || method)) {
+    (layers ? *layers : *method)
+        .fail("modules are made again layer by layer: expected method: block");
   }
 }
 

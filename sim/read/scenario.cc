@@ -428,7 +428,13 @@ void check_layers(YamlMap& root, const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
     LayerContext context = modelled.context;
     context.recompute = granularity_of(choice);
-    if (scenario.batch.unequal || splits_of(choice) > 1) context.whole = context.seq_length;
+    const bool slices = splits_of(choice) > 1;
+    if (slices && context.fp32_weights) {
+      throw InputError(choice.where,
+                       "memory.autocast is not known with sequence splits: each slice "
+                       "would cast the weights, and keep them, again");
+    }
+    if (scenario.batch.unequal || slices) context.whole = context.seq_length;
     const std::string fault = fault_of(modelled.model, context);
     if (!fault.empty()) root.find("model")->fail(fault);
   }

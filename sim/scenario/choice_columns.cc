@@ -101,12 +101,13 @@ std::string label_of(const ScheduleChoice& choice, const std::string& apart) {
   };
   const RecomputeGranularity granularity = granularity_of(choice);
   if (granularity.of_modules()) {
-    text = fmt::format("{} recompute", to_text(granularity));
+    text =
+        fmt::format("{} recompute{}", to_text(granularity), layers_text(choice.recompute->layers));
   }
-  add("recompute", recompute_chunks_of(choice));
-  if (recompute_chunks_of(choice) > 0) {
-    text += layers_text(choice.recompute->layers);
-  }
+  const int recomputed = recompute_chunks_of(choice);
+  const bool whole = recomputed == 0 || choice.recompute->layers.decoder;
+  add(whole ? "recompute" : "recompute of the encoder", recomputed);
+  if (recomputed > 0 && whole) text += layers_text(choice.recompute->layers);
   add("offload", offload_chunks_of(choice));
   if (choice.offload && choice.offload->ratio < 1) {
     text += fmt::format(", {:.4g}% of each activation", 100 * choice.offload->ratio);

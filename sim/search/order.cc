@@ -207,7 +207,7 @@ bool Order::move(int d, int from, int to, double bound) {
   keep(d, first, last);
   const auto word = words_[d].begin();
   std::rotate(word + first, word + (later ? end : begin), word + last + 1);
-  return attempt(d, bound);
+  return attempt(d, first, bound);
 }
 
 // True if the pass at `weight` is a single W of the microbatch and chunk of the B at `backward`.
@@ -230,6 +230,7 @@ bool Order::join(int d, int from, int to, bool whole, double bound) {
   const int first = is_forward(d, begin) ? begin + 1 : begin;
   int end = end_of(d, to);
   if (whole && end == first + 1 && is_weight_of(d, end, first)) ++end;
+  if (from == begin && end == end_of(d, to)) return false;  // it is that block
   if (!may_join(d, from, first)) return false;
   keep(d, std::min(from, begin), std::max(end_of(d, from), end) - 1);
   take_apart(d, from);
@@ -243,7 +244,7 @@ bool Order::join(int d, int from, int to, bool whole, double bound) {
     ++joined;
   }
   for (int i = joined; i < joined + end - first; ++i) word[i] |= kJoined;
-  return attempt(d, bound);
+  return attempt(d, 0, bound);
 }
 
 bool Order::split(int d, int at, bool forward_last, double bound) {
@@ -254,7 +255,7 @@ bool Order::split(int d, int at, bool forward_last, double bound) {
   take_apart(d, at);
   const auto word = words_[d].begin();
   if (forward_last) std::rotate(word + begin, word + begin + 1, word + end);
-  return attempt(d, bound);
+  return attempt(d, 0, bound);
 }
 
 void Order::take_apart(int d, int position) {
@@ -269,14 +270,15 @@ void Order::keep(int d, int first, int last) {
   kept_first_ = first;
 }
 
-// Evaluates the change of what was kept, and undoes what is refused.
-bool Order::attempt(int d, double bound) {
+// Evaluates the change of what was kept, and undoes what is refused. From `least` on, positions
+// have other work after them: all of them where passes are joined or split.
+bool Order::attempt(int d, int least, double bound) {
   const int first = kept_first_;
   const int last = first + static_cast<int>(kept_.size()) - 1;
   count_letters(d, first, last);
   bool good = fits(d, first, last);
   if (good) {
-    count_work(d, first, last);
+    count_work(d, least, last);
     const double time = start_(d, first);
     for (int other = 0; other < p_; ++other) {
       from_[other] = other == d ? first : position_at(other, time);
@@ -290,7 +292,7 @@ bool Order::attempt(int d, double bound) {
   std::ranges::copy(kept_, words_[d].begin() + first);
   count_letters(d, first, last);
   fits(d, first, last);
-  count_work(d, first, last);
+  count_work(d, least, last);
   return false;
 }
 

@@ -60,7 +60,8 @@ class Order {
   // True where passes may be joined.
   [[nodiscard]] bool has_blocks() const { return !blocks_.empty(); }
 
-  // Start of the B of the first stage of microbatch `unit`, of units that cost alike.
+  // Start of the B of the first stage of microbatch `unit`, of units that cost alike; in a block,
+  // as long before its end as B takes alone.
   [[nodiscard]] double first_stage_backward(int unit) const;
   // How many passes of `device` start before `time`.
   [[nodiscard]] int position_at(int device, double time) const;
@@ -118,7 +119,7 @@ class Order {
   [[nodiscard]] bool may_join(int device, int from, int first) const;
   void take_apart(int device, int position);
   void keep(int device, int first, int last);
-  bool attempt(int device, double bound);
+  bool attempt(int device, int least, double bound);
   bool fits(int device, int first, int last);
   void count_letters(int device, int first, int last);
   void count_work(int device, int first, int last);

@@ -82,6 +82,7 @@ void Search::add_paired(const std::vector<Found>& all, Bytes limit, SearchResult
   }
   std::ranges::stable_sort(paired, better);
   for (const Found* each : worth_refining(paired)) {
+    if (options_.refinement.stop()) break;
     const Problem& problem = each->apart ? *each->apart : each->problem;
     const Seconds bound = bound_with_pairs(problem, limit).seconds();
     if (!is_shorter(bound, *result.best)) continue;

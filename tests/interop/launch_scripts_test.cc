@@ -209,6 +209,9 @@ TEST(LaunchScript, ReadsBertsProgramAsAModelThatSeesBothSides) {
   const Draft draft = imported("run pretrain_bert.py" + flags + kModel);
   EXPECT_TRUE(read(draft).modelled->model.bidirectional);
   EXPECT_FALSE(read(draft).modelled->context.causal);
+  const std::string pieces = " --world-size 8 --bf16 --vocab-file v.json";
+  EXPECT_FALSE(
+      read(imported("run pretrain_gpt.py" + pieces + kModel)).modelled->model.bidirectional);
   EXPECT_EQ(stops_of(imported("run train.py" + flags + kModel)),
             std::vector<std::string>{"tokenizer_type"});
 }

@@ -137,6 +137,16 @@ TEST(MindSpeed, CountsRecomputedLayersOfARank) {
   const Recompute norms = recomputed("--recompute-norm --recompute-norm-num-layers 4");
   EXPECT_EQ(norms.granularity, RecomputeModule::kLayerNorm);
   EXPECT_EQ(norms.layers.first, 4);
+  const std::string chunks =
+      "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2 ";
+  EXPECT_EQ(recomputed(chunks + "--recompute-norm --recompute-norm-num-layers 1").layers.first, 1);
+  EXPECT_EQ(recomputed(chunks + "--recompute-norm --recompute-norm-num-layers 2").layers.first, 0);
+  const std::string none = "--recompute-norm --recompute-norm-num-layers 0";
+  EXPECT_EQ(recomputed(none).granularity, RecomputeGranularity::kNone);
+  EXPECT_EQ(recomputed("--recompute-norm-num-layers 4").granularity, RecomputeGranularity::kNone);
+  EXPECT_NE(stop_of("--recompute-granularity selective --recompute-norm "
+                    "--recompute-norm-num-layers 4"),
+            "");
   EXPECT_EQ(stop_of(part + "8"), "");
   EXPECT_EQ(recomputed(part + "4").layers.first, 4);
   EXPECT_EQ(recomputed(part + "4").layers.others,

@@ -101,6 +101,24 @@ TEST(RecomputedLayers, HaveModulesOfTheOthersMadeAgain) {
   EXPECT_EQ(passes.backward_input.total(), Seconds(3 * 2 + 5 * 3));
 }
 
+// What leaves the GPU of layers that are not recomputed whole is not held, and comes back.
+TEST(RecomputedLayers, LetActivationsOfTheOthersLeave) {
+  const Transformer model = llama3_70b();
+  const RecomputedLayers layers{.first = 3, .others = RecomputeModule::kLayerNorm};
+  LayerContext context = modules_of(RecomputeGranularity::kFull, layers);
+  const auto bytes = [&] {
+    const MemoryModel memory(model, context, {});
+    const StageLayers stage{.first = 0, .layers = 8};
+    return std::pair(memory.stage(stage), memory.device(std::array{stage}).buffers);
+  };
+  const auto [held, buffers] = bytes();
+  context.offloaded = OffloadModule::kCoreAttention;
+  const auto [left, more_buffers] = bytes();
+  EXPECT_GT(left.offloaded, Bytes(0));
+  EXPECT_NEAR((held.checkpoint - left.checkpoint).value(), left.offloaded.value(), 1);
+  EXPECT_NEAR((more_buffers - buffers).value(), (2.0 / 5 * left.offloaded).value(), 1);
+}
+
 // Rows go to the experts once more, and are not kept.
 TEST(RecomputedLayers, SendRowsToTheExpertsAgain) {
   LayerContext context{.micro_batch_size = 1, .seq_length = 4096};

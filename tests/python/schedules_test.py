@@ -160,6 +160,8 @@ class Everywhere(unittest.TestCase):
                 with self.assertRaises(thrown):
                     list(failed)
                 self.assertEqual(list(failed), [])  # it has ended
+                with self.assertRaisesRegex(pipesim.Error, "ended after [01] of 3 points"):
+                    failed.rows()
                 again = pipesim.sweep(small(schedule=late), grid=grid, folder=folder)
                 self.assertEqual([row.reason for row in again.rows()], [None] * 3)
                 self.assertGreaterEqual(again.progress["before"], 1)
@@ -194,6 +196,33 @@ class Everywhere(unittest.TestCase):
             self.assertRegex(str(future.exception()), "points.jsonl: its sweep has been closed")
             again.rows()
             self.assertEqual(pathlib.Path(folder, "points.jsonl").read_text(encoding="utf-8").count("\n"), 1)
+
+    def test_finds_no_more_points_where_another_thread_closes_it(self):
+        go = threading.Event()
+
+        def waits(p, m, ahead=0):
+            if threading.current_thread() is not threading.main_thread():
+                go.wait(60)
+            return late(p, m, ahead)
+
+        waits.__name__ = "late"
+        with tempfile.TemporaryDirectory() as folder:
+            running = pipesim.sweep(small(schedule=waits), grid={"schedule.ahead": [0, 1]}, folder=folder, processes=1)
+            threading.Timer(0.3, lambda: (running.close(), go.set())).start()
+            self.assertEqual(list(running), [])
+
+    def test_keeps_its_folder_where_a_process_that_was_forked_ends(self):
+        with tempfile.TemporaryDirectory() as folder:
+            running = pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0, 1]}, folder=folder)
+            next(running)
+            child = os.fork()
+            if child == 0:
+                running.close()
+                os._exit(0)
+            os.waitpid(child, 0)
+            with self.assertRaisesRegex(pipesim.InputError, "another sweep writes it"):
+                pipesim.sweep(small(schedule=late), grid={"schedule.ahead": [0, 1]}, folder=folder)
+            running.close()
 
     def test_is_locked_out_by_another_sweep_alone(self):
         with tempfile.TemporaryDirectory() as folder:

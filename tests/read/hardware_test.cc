@@ -467,6 +467,13 @@ TEST(FatTree, RefusesRailsThatWouldChangeNothing) {
   const std::string rails = ", network: {rail_optimised: true}}";
   EXPECT_NE(refusal("{name: dgx-h100" + rails).find("without oversubscription"), std::string::npos);
   EXPECT_NE(refusal("{name: llama3-h100" + rails).find("needs leaf_ports"), std::string::npos);
+  for (const char* name : {"dgx-h100", "llama3-h100"}) {
+    const std::string cluster = std::string("{name: ") + name;
+    const auto leaf = [](const std::string& text) {
+      return read(text).hardware->interconnect.nodes_per_leaf;
+    };
+    EXPECT_EQ(leaf(cluster + ", network: {rail_optimised: false}}"), leaf(cluster + "}"));
+  }
 }
 
 TEST(FatTree, OfTheCatalogueStaysWhereAScenarioChangesOtherThings) {

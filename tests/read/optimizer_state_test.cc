@@ -108,6 +108,7 @@ TEST(ReadRecompute, TakesTheEncoderApart) {
   EXPECT_TRUE(refuses({{"recompute", "{granularity: full, encoder: none}"}}, "has no encoder"));
   EXPECT_TRUE(
       refuses({{"recompute", "{granularity: [mlp_act], encoder: full}"}}, "beside modules"));
+  EXPECT_TRUE(refuses({{"recompute", "{granularity: [mlp_act], method: uniform}"}}, "block"));
 }
 
 TEST(ReadPrecision, KeepsWeightsInFp32UnderAutocast) {
@@ -120,6 +121,12 @@ TEST(ReadPrecision, KeepsWeightsInFp32UnderAutocast) {
   const std::pair<const char*, const char*> autocast{"memory.autocast", "true"};
   EXPECT_NE(refusal_of(kBase, {autocast, {"memory.precision", "fp32"}}), "");
   EXPECT_NE(refusal_of(kBase, {autocast, {"memory.store_param_remainders", "true"}}), "");
+  EXPECT_NE(refusal_of(kBase, {autocast,
+                               {"memory.data_parallel_sharding_strategy", "optim_grads_params"}}),
+            "");
+  EXPECT_NE(refusal_of(kBase, {autocast, {"memory.accumulate_allreduce_grads_in_fp32", "false"}}),
+            "");
+  EXPECT_NE(refusal_of(kBase, {autocast, {"schedule", "{name: seq-1f1b, splits: 4}"}}), "");
 }
 
 TEST(ReadKeptActivations, TakesModulesAndBits) {

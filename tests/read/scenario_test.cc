@@ -243,6 +243,19 @@ TEST(Scenario, TellsSchedulesOfOneNameApart) {
                                       "gis (recompute)", "zb (memory_limit 1.5, number 2)"}));
 }
 
+TEST(Scenario, LabelsSayWhatIsRecomputed) {
+  const auto label = [](RecomputeGranularity granularity, const RecomputedLayers& layers) {
+    ScheduleChoice choice;
+    choice.name = "1f1b";
+    choice.recompute = Recompute{.granularity = granularity, .layers = layers};
+    return label_of(choice);
+  };
+  EXPECT_EQ(label(RecomputeModule::kMlpActivation, {.first = 2}),
+            "1f1b (mlp_act recompute, 2 layers a stage)");
+  EXPECT_EQ(label(RecomputeGranularity::kFull, {.decoder = false}),
+            "1f1b (recompute of the encoder)");
+}
+
 TEST(Scenario, IsOneStageWhereItSaysNothingOfAPipeline) {
   EXPECT_EQ(read(kBase, {"parallel={tensor_model_parallel_size: 2}"}).parallel.pipeline, 1);
 }

@@ -106,30 +106,65 @@ Order::Word one_f_one_b(int ahead) {
   return word;
 }
 
+std::vector<Order::Word> two_devices() {
+  std::vector<Order::Word> words{one_f_one_b(2), one_f_one_b(1)};
+  words[0][3] |= Order::kJoined;  // F2 & B0
+  return words;
+}
+
+bool change(Order& order, testing::Random& random, double bound) {
+  const int device = random.integer(0, 1);
+  const int from = random.integer(0, order.length(device) - 1);
+  const int to = random.integer(0, order.length(device) - 1);
+  const int which = random.integer(0, 2);
+  const bool coin = random.coin();
+  return which == 0   ? order.split(device, from, coin, bound)
+         : which == 1 ? order.join(device, from, to, coin, bound)
+                      : from != to && order.move(device, from, to, bound);
+}
+
 // Random changes one after the other give what an evaluation of the words from the start gives.
 TEST(OrderWithBlocks, FollowsEveryChange) {
   const Problem problem = problem_of({2, 1, 4, 1}, Placement::looped(2, 1));
-  std::vector<Order::Word> words{one_f_one_b(2), one_f_one_b(1)};
-  words[0][3] |= Order::kJoined;  // F2 & B0
-  Order order(problem, 4, 3, words, true);
+  Order order(problem, 4, 3, two_devices(), true);
   ASSERT_TRUE(order.evaluate());
   testing::Random random(5);
   int changed = 0;
   for (int i = 0; i < 4000; ++i) {
-    const int device = random.integer(0, 1);
-    const int from = random.integer(0, order.length(device) - 1);
-    const int to = random.integer(0, order.length(device) - 1);
-    const int which = random.integer(0, 2);
-    const bool coin = random.coin();
-    const bool done = which == 0   ? order.split(device, from, coin, 1e9)
-                      : which == 1 ? order.join(device, from, to, coin, 1e9)
-                                   : from != to && order.move(device, from, to, 1e9);
+    const bool done = change(order, random, 1e9);
     Order anew(problem, 4, 3, order.words(), true);
     ASSERT_TRUE(anew.evaluate());
     ASSERT_EQ(anew.cost(), order.cost());
     changed += done ? 1 : 0;
   }
   EXPECT_GT(changed, 200);
+}
+
+// Later changes, whose bounds are near, know how much shorter joins have made an order.
+TEST(OrderWithBlocks, RefusesWhatIsSlowerAlone) {
+  const Problem problem = problem_of({2, 1, 4, 1}, Placement::looped(2, 1));
+  Order order(problem, 4, 3, two_devices(), true);
+  ASSERT_TRUE(order.evaluate());
+  testing::Random random(5), again(5);
+  int changed = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const double bound = order.score() + 15;
+    Order anew(problem, 4, 3, order.words(), true);
+    ASSERT_TRUE(anew.evaluate());
+    const bool done = change(order, random, bound);
+    ASSERT_EQ(done, change(anew, again, bound)) << i;
+    changed += done ? 1 : 0;
+  }
+  EXPECT_GT(changed, 200);
+}
+
+TEST(OrderWithBlocks, JoinsNoBlockAgain) {
+  const Problem problem = problem_of({2, 1, 4, 1}, Placement::looped(2, 1));
+  Order order(problem, 4, 3, two_devices(), true);
+  ASSERT_TRUE(order.evaluate());
+  EXPECT_FALSE(order.join(0, 2, 3, false, 1e9));
+  EXPECT_TRUE(order.join(0, 2, 3, true, 1e9)) << "its W joins";
+  EXPECT_FALSE(order.join(0, 2, 3, true, 1e9));
 }
 
 }  // namespace

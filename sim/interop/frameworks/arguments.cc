@@ -101,9 +101,12 @@ class Choice {
     if (best_ != nullptr) name(script, settings);
   }
 
-  // The program, as a setting, if it trains another model than a decoder.
-  [[nodiscard]] std::optional<Setting> other_model(const Settings& settings) const {
-    if (best_ == nullptr || !settings.trains_other_model(best_->program)) return std::nullopt;
+  // The program, as a setting, if its name says which kind of model it trains.
+  [[nodiscard]] std::optional<Setting> kind_of_model(const Settings& settings) const {
+    static constexpr std::array<std::string_view, 1> kDecoders{"gpt"};
+    if (best_ == nullptr) return std::nullopt;
+    const std::string& program = best_->program;
+    if (!settings.trains_other_model(program) && !is_named(program, kDecoders)) return std::nullopt;
     return Setting{"program", {best_->program}, best_->command->words.front().where};
   }
   // The first command that does something else, where none trains; empty: there is none.
@@ -329,7 +332,7 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
     }
   }
   for (const std::string& name : script.assumed) settings.note(fmt::format("{} is not set", name));
-  if (auto program = choice.other_model(settings)) settings.add(std::move(*program));
+  if (auto program = choice.kind_of_model(settings)) settings.add(std::move(*program));
   add_slurm(script, settings);
   if (auto processes = processes_of(file, text)) settings.add(std::move(*processes));
   return settings;

@@ -285,7 +285,7 @@ void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
 
 // Megatron-LM sums gradients of bf16 weights in fp32, whatever accumulate_allreduce_grads_in_fp32
 // says, unless grad_reduce_in_bf16 or a main_grads_dtype of fewer bits is set.
-void put_gradients(Settings& settings, bool bf16_weights, Section& memory) {
+void put_gradients(Settings& settings, bool bf16_weights, bool autocast, Draft& draft) {
   const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16", "o2_gradient"});
   const auto summed = settings.flag({"accumulate_allreduce_grads_in_fp32"});
   auto in_fp32 = settings.flag({"grad_reduce_in_fp32"});  // Bridge's
@@ -295,7 +295,12 @@ void put_gradients(Settings& settings, bool bf16_weights, Section& memory) {
   const auto synced = settings.text({"grad_sync_dtype"});  // NeMo's
   if (in_bf16 || in_fp32 || synced) {
     const bool less = in_bf16 || (synced && *synced != "fp32" && *synced != "32");
-    put_flag(memory, "accumulate_allreduce_grads_in_fp32", !less && in_fp32.value_or(true));
+    const bool whole = autocast || (!less && in_fp32.value_or(true));
+    put_flag(draft.memory, "accumulate_allreduce_grads_in_fp32", whole);
+    if (autocast && less) {
+      draft.not_modelled.emplace_back(
+          "gradients of fewer bits than their weights: in fp32 here, as the weights");
+    }
   }
 }
 
@@ -333,7 +338,7 @@ void put_memory(Settings& settings, const MegatronSizes& sizes, std::optional<lo
   const bool autocast = put_autocast(settings, precision, draft);
   const bool bf16_weights = !autocast && precision != "fp16" && precision != "fp32";
   put_optimizer_state(settings, bf16_weights, draft);
-  put_gradients(settings, bf16_weights, memory);
+  put_gradients(settings, bf16_weights, autocast, draft);
   if (!attends_by_flash(settings)) put_flag(memory, "flash_attention", false);
   const double usual = settings.has("recipe") ? 0 : 0.1;  // Bridge's recipes; Megatron-LM
   const double hidden = settings.real({"hidden_dropout"}).value_or(usual);

@@ -128,9 +128,9 @@ void put_bert(Settings& settings, Draft& draft) {
   const auto program = settings.text({"program"}).value_or("");
   const bool named = program.find("pretrain_bert") != std::string::npos;
   // By default only pretrain_bert.py takes word pieces, which have no merges.
-  const bool pieces = settings.has("vocab_file") && !settings.has("merge_file") &&
-                      !settings.has("tokenizer_type") && !settings.has("tokenizer_model") &&
-                      !settings.has("vocab_extra_ids");
+  const bool pieces = program.find("gpt") == std::string::npos && settings.has("vocab_file") &&
+                      !settings.has("merge_file") && !settings.has("tokenizer_type") &&
+                      !settings.has("tokenizer_model") && !settings.has("vocab_extra_ids");
   if (!named && !pieces && (head == nullptr || head->usual)) return;
   put_flag(draft.model, "bidirectional_attention", true);
   draft.not_modelled.emplace_back(

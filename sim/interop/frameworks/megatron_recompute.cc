@@ -7,11 +7,17 @@
 namespace pipesim {
 namespace {
 
-// Recomputes the first layers of each stage. With MindSpeed's enable_recompute_layers_per_pp_rank
-// the number is a rank's, which its chunks take a layer each in turn. True if it covers all layers.
+// Stages that a number of layers is of. With MindSpeed's enable_recompute_layers_per_pp_rank it is
+// a rank's, else a stage's.
+long stages_counted(Settings& settings, const MegatronSizes& sizes) {
+  return settings.is_set({"enable_recompute_layers_per_pp_rank"}) ? sizes.chunks : 1;
+}
+
+// Recomputes the first layers of each stage. The chunks of a rank take a layer of its number each
+// in turn. True if it covers all layers.
 bool put_first_layers(Settings& settings, const MegatronSizes& sizes, long layers, Draft& draft) {
-  const bool of_rank = settings.is_set({"enable_recompute_layers_per_pp_rank"}) && sizes.chunks > 1;
-  const long stages = of_rank ? sizes.chunks : 1;
+  const long stages = stages_counted(settings, sizes);
+  const bool of_rank = stages > 1;
   const bool whole_stages = of_rank && sizes.layers == sizes.pipeline * sizes.chunks * sizes.parts;
   const long all = sizes.pipeline * sizes.chunks;
   draft.recompute.clear();
@@ -70,13 +76,15 @@ void put_recompute_in_advance(Settings& settings, const MegatronSizes& sizes, Dr
       "recompute_in_advance: the last stage's layers are recomputed here too");
 }
 
-// Modules by name, and how many layers of a rank they are made again in; 0: all.
+// Modules by name, and how many layers of `stages` they are made again in; 0: all.
 struct RecomputedParts {
   std::string modules;
   long layers = 0;
+  long stages = 1;
 };
 
-// Modules that MindSpeed recomputes by a setting each; stops where these differ in layers.
+// Modules that MindSpeed recomputes by a setting each, in no layer without it or where 0 are asked
+// for. Stops where these differ in layers.
 RecomputedParts recomputed_parts(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   struct Part {
     const char* setting;
@@ -84,6 +92,8 @@ RecomputedParts recomputed_parts(Settings& settings, const MegatronSizes& sizes,
     std::string_view modules;
   };
   RecomputedParts parts;
+  parts.stages = stages_counted(settings, sizes);
+  const long stages = sizes.pipeline * sizes.chunks / parts.stages;
   static constexpr Part kParts[] = {
       {"recompute_activation_function", "recompute_activation_function_num_layers",
        "mlp_act, moe_act"},
@@ -91,8 +101,8 @@ RecomputedParts recomputed_parts(Settings& settings, const MegatronSizes& sizes,
       {"recompute_mla_up_proj", "recompute_mla_up_proj_num_layers", "mla_up_proj"}};
   for (const Part& part : kParts) {
     const auto given = settings.number({part.layers});
-    if (!settings.is_set({part.setting}) && !given) continue;
-    const bool some = given && *given * sizes.parts * sizes.pipeline < sizes.layers;
+    if (!settings.is_set({part.setting}) || given == 0) continue;
+    const bool some = given && *given * sizes.parts * stages < sizes.layers;
     const long layers = some ? *given * sizes.parts : 0;
     if (!parts.modules.empty() && layers != parts.layers) {
       not_understood(draft, part.layers,
@@ -121,17 +131,17 @@ std::string zero_memory_parts(Settings& settings, const MegatronSizes& sizes, Dr
   return "moe";
 }
 
-// These modules alone, a number of layers shared by the chunks of a rank.
-void put_modules(const RecomputedParts& parts, const MegatronSizes& sizes, Draft& draft) {
+// These modules alone.
+void put_modules(const RecomputedParts& parts, Draft& draft) {
   draft.recompute = "[" + parts.modules + "]";
   if (parts.layers == 0) return;
-  if (parts.layers % sizes.chunks != 0) {
+  if (parts.layers % parts.stages != 0) {
     not_understood(draft, "recompute_activation_function_num_layers",
                    fmt::format("{} layers of which {} are recomputed, in {} stages of a rank",
-                               parts.layers, parts.modules, sizes.chunks));
+                               parts.layers, parts.modules, parts.stages));
   }
   draft.recompute = fmt::format("{{granularity: {}, method: block, num_layers: {}}}",
-                                draft.recompute, std::max(1L, parts.layers / sizes.chunks));
+                                draft.recompute, std::max(1L, parts.layers / parts.stages));
 }
 
 // These modules, in layers that are not recomputed whole.
@@ -145,11 +155,11 @@ void put_recomputed_parts(Settings& settings, const MegatronSizes& sizes, bool w
   if (parts.modules.empty()) return;
   const bool by_block = draft.recompute.starts_with("{granularity: full, method: block");
   if (draft.recompute.empty() && !apart) {
-    put_modules(parts, sizes, draft);
+    put_modules(parts, draft);
   } else if (by_block && !whole && parts.layers == 0) {
     draft.recompute.pop_back();
     draft.recompute += fmt::format(", others: [{}]}}", parts.modules);
-  } else if (draft.recompute.starts_with('[')) {
+  } else if (draft.recompute.starts_with('[') && parts.layers == 0) {
     draft.recompute.pop_back();
     draft.recompute += fmt::format(", {}]", parts.modules);
   } else if (!whole) {
