@@ -60,8 +60,8 @@ class Order {
   // True where passes may be joined.
   [[nodiscard]] bool has_blocks() const { return !blocks_.empty(); }
 
-  // Start of the B of the first stage of microbatch `unit`, of units that cost alike; in a block,
-  // as long before its end as B takes alone.
+  // Start of the B of the first stage of microbatch `unit`, of units that cost alike. In a block it
+  // is as long before the end as B takes alone.
   [[nodiscard]] double first_stage_backward(int unit) const;
   // How many passes of `device` start before `time`.
   [[nodiscard]] int position_at(int device, double time) const;

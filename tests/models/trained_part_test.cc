@@ -101,7 +101,7 @@ TEST(RecomputedLayers, HaveModulesOfTheOthersMadeAgain) {
   EXPECT_EQ(passes.backward_input.total(), Seconds(3 * 2 + 5 * 3));
 }
 
-// What leaves the GPU of layers that are not recomputed whole is not held, and comes back.
+// Layers that are not recomputed whole hold nothing that leaves the GPU, and take it back.
 TEST(RecomputedLayers, LetActivationsOfTheOthersLeave) {
   const Transformer model = llama3_70b();
   const RecomputedLayers layers{.first = 3, .others = RecomputeModule::kLayerNorm};
