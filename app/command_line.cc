@@ -61,15 +61,7 @@ Location CommandLine::of_option(const std::string& value) const {
 
 std::vector<Override> CommandLine::overrides(const std::vector<std::string>& texts) const {
   std::vector<Override> overrides;
-  for (const std::string& text : texts) {
-    if (text.find('=') == std::string::npos) {
-      throw InputError(where(text),
-                       fmt::format("'{}': expected path.to.key=value; the values of an option "
-                                   "have commas between them",
-                                   text));
-    }
-    overrides.push_back(parse_override(text, where(text)));
-  }
+  for (const std::string& text : texts) overrides.push_back(parse_override(text, where(text)));
   return overrides;
 }
 

@@ -578,25 +578,4 @@ PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan) {
   return options;
 }
 
-void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
-                     ClusterPlan& plan) {
-  if (command.baseline == "published") {
-    if (auto published = published_layout(plan.question, options.stop)) {
-      plan.baseline = Baseline{std::move(published->planned), {}, std::move(published->run)};
-    }
-  }
-  if (!plan.baseline && command.baseline != "none") {
-    if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
-  }
-  const bool contended = std::ranges::all_of(
-      plan.result.best, [](const Planned& each) { return each.contended.has_value(); });
-  if (contended && plan.baseline) {
-    plan.baseline->planned.contended = with_contention(plan.question, plan.baseline->planned);
-  }
-  if (!command.what_if) return;
-  plan.what_ifs = asked.changes.empty()
-                      ? plan_what_ifs(plan.question, options, command.factors)
-                      : plan_named_what_ifs(plan.question, options, asked.changes);
-}
-
 }  // namespace pipesim

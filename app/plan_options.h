@@ -60,8 +60,4 @@ PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan);
 // The layouts of the command's first cluster, searched as `pipesim plan` does (plan.cc).
 ClusterPlan find_layouts(const PlanCommand& command, const CommandLine& line);
 
-// Adds the comparisons that the command asks for.
-void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
-                     ClusterPlan& plan);
-
 }  // namespace pipesim

@@ -6,6 +6,7 @@
 
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
+#include "sim/layouts/baseline.h"
 #include "sim/layouts/report.h"
 #include "sim/layouts/rows.h"
 
@@ -21,6 +22,28 @@ void run_again(ClusterPlan& plan, size_t count, const PlanWatch& watch) {
     const StopOn stopping(watch.unwanted);
     if (!watch.stop()) best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
   });
+}
+
+// Adds the baseline and the what-ifs that the command asks for.
+void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
+                     ClusterPlan& plan) {
+  if (command.baseline == "published") {
+    if (auto published = published_layout(plan.question, options.stop)) {
+      plan.baseline = Baseline{std::move(published->planned), {}, std::move(published->run)};
+    }
+  }
+  if (!plan.baseline && command.baseline != "none") {
+    if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
+  }
+  const bool contended = std::ranges::all_of(
+      plan.result.best, [](const Planned& each) { return each.contended.has_value(); });
+  if (contended && plan.baseline) {
+    plan.baseline->planned.contended = with_contention(plan.question, plan.baseline->planned);
+  }
+  if (!command.what_if) return;
+  plan.what_ifs = asked.changes.empty()
+                      ? plan_what_ifs(plan.question, options, command.factors)
+                      : plan_named_what_ifs(plan.question, options, asked.changes);
 }
 
 }  // namespace

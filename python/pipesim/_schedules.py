@@ -159,9 +159,9 @@ def pickled(made: Schedule, devices: int, microbatches: int) -> Schedule:
 
 
 def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> tuple[_pipesim.Scenario, str]:
-    """Calls the schedule for the scenario's devices and microbatches, and puts it in the place of its placeholder.
+    """Calls the schedule for the scenario's devices and microbatches, and puts what it gives into the scenario.
 
-    index: the place among the scenario's schedules. Returns the new scenario, and a digest of the order or block that
+    index: its place among the scenario's schedules. Returns the new scenario, and a digest of the order or block that
     was made. Raises InputError where the schedule gives no order, at the device and the pass; exceptions of the
     function pass through.
     """

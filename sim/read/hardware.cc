@@ -80,9 +80,9 @@ void take_gpu(const GpuEntry& gpu, Hardware& hardware) {
   hardware.interconnect = taken;
 }
 
-// A fat tree whose lowest switches have so many ports to nodes. Where it is optimised for rails,
-// each of a node's cards goes to a switch of its own, below which as many nodes stand as it has
-// ports. Keys left out keep what is. Returns the oversubscription, where it is given.
+// A fat tree whose lowest switches have so many ports to nodes. Optimised for rails, each NIC of a
+// node goes to a switch of its own: as many nodes stand below it as it has ports. Keys left out
+// keep what is. Returns the oversubscription, where it is given.
 template <class Numbers>
 std::optional<YamlValue> read_tree(Numbers& network, int nics, Interconnect& wires) {
   auto over = network.find("oversubscription");

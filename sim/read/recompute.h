@@ -6,8 +6,9 @@
 
 namespace pipesim {
 
-// A word of models/recompute.h, a list of its modules (in one word with '+' between), or a map
-// {granularity: ..., chunks: N, encoder: none or full}, N with `full` only. InputError otherwise.
+// A word of models/recompute.h, a list of its modules (in one word with '+' between), or a map. Its
+// keys: granularity, and beside it chunks, method, num_layers, every, others and encoder
+// (docs/reference/scenario.md). InputError for others, and for keys that do not go together.
 Recompute read_recompute(const YamlValue& value);
 
 // Gives every schedule without a word of its own the scenario's, or none. InputError where more

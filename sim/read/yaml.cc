@@ -301,7 +301,9 @@ Override parse_override(const std::string& text, const Location& where) {
   const std::string path = text.substr(0, equals);
   const auto parts = split(path, '.');
   if (equals == std::string::npos || std::ranges::any_of(parts, &std::string::empty)) {
-    throw InputError(where, fmt::format("'{}': expected path.to.key=value", text));
+    throw InputError(where, fmt::format("'{}': expected path.to.key=value; an option's values have "
+                                        "commas between them",
+                                        text));
   }
   Location value = where;
   if (value.column > 0) value.column += static_cast<int>(equals) + 1;

@@ -360,16 +360,21 @@ TEST(Encoder, IsRecomputedApartFromTheModel) {
               1);
 }
 
-TEST(Fp32, TakesSixteenBytesAParameter) {
+// Weights, gradients and two moments in fp32, of 80 layers.
+void expect_sixteen_bytes_a_parameter(const LayerContext& context) {
   const Transformer model = llama3_70b();
-  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
-  context.precision = Precision::kFp32;
   ParameterState state{.weight_bytes = 4};
   state.optimizer.main_params = 0;
   const DeviceMemory held =
       MemoryModel(model, context, state).device(std::vector<StageLayers>{{.layers = 80}});
   EXPECT_NEAR((held.weights + held.gradients + held.optimizer).value(),
               16 * 80 * parameters(model, LayerKind::kDense), 1e3);
+}
+
+TEST(Fp32, TakesSixteenBytesAParameter) {
+  LayerContext context{.micro_batch_size = 1, .seq_length = 4096};
+  context.precision = Precision::kFp32;
+  expect_sixteen_bytes_a_parameter(context);
 }
 
 TEST(Fp32, MovesAndKeepsTwiceTheBytes) {
@@ -420,14 +425,7 @@ TEST(Autocast, CastsEveryMatrixInForward) {
 }
 
 TEST(Autocast, TakesSixteenBytesAParameterThatTrains) {
-  const Transformer model = llama3_70b();
-  const LayerContext context = autocast();
-  ParameterState state{.weight_bytes = 4};
-  state.optimizer.main_params = 0;
-  const DeviceMemory held =
-      MemoryModel(model, context, state).device(std::vector<StageLayers>{{.layers = 80}});
-  EXPECT_NEAR((held.weights + held.gradients + held.optimizer).value(),
-              16 * 80 * parameters(model, LayerKind::kDense), 1e3);
+  expect_sixteen_bytes_a_parameter(autocast());
 }
 
 // Adam reads weight, gradient and two moments, and writes all but the gradient.

@@ -101,6 +101,19 @@ inline Problem random_problem(Random& random, const Shape& shape, Placement plac
   return problem;
 }
 
+// Blocks take 0.5 to 1 of their passes, and no less than either. Microbatches cost alike.
+inline Problem random_problem_with_blocks(Random& random, const Shape& shape, Placement placement) {
+  Problem problem = random_problem(random, shape, std::move(placement), random.coin());
+  for (StageCost& stage : problem.stages) {
+    const Seconds bw = stage.backward_input + stage.backward_weight;
+    stage.overlapped =
+        std::max(std::max(stage.forward, bw), random.real(0.5, 1) * (stage.forward + bw));
+  }
+  problem.kinds.clear();
+  problem.kind_of_unit.clear();
+  return problem;
+}
+
 // A kind for every unit: stage costs times its factor.
 inline void set_factors(Problem& problem, const std::vector<double>& factors) {
   std::vector<UnitKind> kinds;

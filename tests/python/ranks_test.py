@@ -30,9 +30,9 @@ def on_rank(rank, instead, line):
     return ["sh", "-c", f"[ $OMPI_COMM_WORLD_RANK = {rank} ] && {{ {instead}; }}; exec {line}"]
 
 
-def begun(folder):
-    """Shell that waits until a sweep is at work in the folder."""
-    return f"until [ -e {folder}/results.sqlite ]; do sleep 0.1; done; sleep 0.5"
+def begun(folder, seconds=0.5):
+    """Shell that waits until a sweep has been at work in the folder for so long."""
+    return f"until [ -e {folder}/results.sqlite ]; do sleep 0.1; done; sleep {seconds}"
 
 
 def after(wait, rank, what, line):
@@ -147,7 +147,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(self.job(f"{sweep} -o alone".split())[0], 0)
         # A worker is likely to die while more points are on their way to it.
         often = "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.0$i; pkill -KILL -P $k; done"
-        said = self.job(MPIRUN + after(begun("out").replace("; sleep 0.5", ""), 1, often, f"{sweep} -o out"))[1]
+        said = self.job(MPIRUN + after(begun("out", 0), 1, often, f"{sweep} -o out"))[1]
         self.assertNotIn("internal error", said)
         code, said = self.job(MPIRUN + f"{sweep} -o out".split())  # a point may have died twice
         self.assertEqual(code, 0, said)

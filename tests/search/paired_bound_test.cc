@@ -18,18 +18,10 @@
 namespace pipesim::paired_bound_test {
 namespace {
 
-// Stages that differ, or not; blocks of 0.5 to 1 of their passes, no shorter than either.
 Problem random_problem(testing::Random& random, const Schedule& schedule) {
   const Shape shape{random.integer(1, 6), schedule.default_chunks, random.integer(1, 20), 1};
-  Problem problem = testing::random_problem(
-      random, shape, schedule.place(shape.devices, shape.chunks), random.coin());
-  for (StageCost& stage : problem.stages) {
-    const Seconds bw = stage.backward_input + stage.backward_weight;
-    stage.overlapped =
-        std::max(std::max(stage.forward, bw), random.real(0.5, 1) * (stage.forward + bw));
-  }
-  problem.kinds.clear();
-  problem.kind_of_unit.clear();
+  Problem problem = testing::random_problem_with_blocks(
+      random, shape, schedule.place(shape.devices, shape.chunks));
   problem.options = options_of(schedule);
   problem.objective = random.coin() ? Objective::kMakespan : Objective::kCost;
   return problem;

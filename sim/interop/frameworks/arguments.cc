@@ -102,7 +102,7 @@ class Choice {
   }
 
   // The program, as a setting, if its name says which kind of model it trains.
-  [[nodiscard]] std::optional<Setting> kind_of_model(const Settings& settings) const {
+  [[nodiscard]] std::optional<Setting> telling_program(const Settings& settings) const {
     static constexpr std::array<std::string_view, 1> kDecoders{"gpt"};
     if (best_ == nullptr) return std::nullopt;
     const std::string& program = best_->program;
@@ -332,7 +332,7 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
     }
   }
   for (const std::string& name : script.assumed) settings.note(fmt::format("{} is not set", name));
-  if (auto program = choice.kind_of_model(settings)) settings.add(std::move(*program));
+  if (auto program = choice.telling_program(settings)) settings.add(std::move(*program));
   add_slurm(script, settings);
   if (auto processes = processes_of(file, text)) settings.add(std::move(*processes));
   return settings;

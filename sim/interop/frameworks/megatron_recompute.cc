@@ -7,8 +7,8 @@
 namespace pipesim {
 namespace {
 
-// Stages that a number of layers is of. With MindSpeed's enable_recompute_layers_per_pp_rank it is
-// a rank's, else a stage's.
+// The stages that share a number of layers: with MindSpeed's enable_recompute_layers_per_pp_rank
+// the chunks of a rank, else one stage.
 long stages_counted(Settings& settings, const MegatronSizes& sizes) {
   return settings.is_set({"enable_recompute_layers_per_pp_rank"}) ? sizes.chunks : 1;
 }

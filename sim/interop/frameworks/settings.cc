@@ -162,8 +162,8 @@ bool Settings::counts(const std::string& name) const {
 std::string Settings::whole_name(const std::string& name) const {
   const KnownSettings& known = known_settings(framework_);
   if (known.defaults.contains(name) || known.no_effect.contains(name)) return name;
-  constexpr size_t kMostCut =
-      2;  // longer ends tell names of forks apart (cpu_offload, cpu_offloading)
+  // Longer ends tell names of forks apart (cpu_offload, cpu_offloading).
+  constexpr size_t kMostCut = 2;
   std::set<std::string> whole;
   const auto consider = [&](const std::string& each) {
     const bool longer = each.starts_with(name) && each.size() - name.size() <= kMostCut;
