@@ -6,7 +6,8 @@ namespace pipesim {
 
 void add_scenario(Parser& parser, std::string& file, std::vector<std::string>& overrides) {
   parser.add_option("file", file, "Scenario (YAML)").required();
-  parser.add_option("overrides", overrides, "path.to.key=value, over what the file says");
+  parser.add_option("overrides", overrides,
+                    "path.to.key=value, over what the file says; or schedules, by name or file");
 }
 
 Option add_output(Parser& parser, std::string& path, const std::string& what) {

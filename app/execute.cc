@@ -144,7 +144,7 @@ Subcommand add_execute(Parser& program) {
   auto options = std::make_shared<ExecuteOptions>();
   Parser& parser = program.add_command(
       "execute", "Run the schedules of a scenario with a process for every device",
-      "  pipesim execute scenarios/quickstart.yaml schedule=zb-h1 --json execution.json\n"
+      "  pipesim execute scenarios/quickstart.yaml zb-h1 --json execution.json\n"
       "  pipesim execute scenarios/quickstart.yaml framework.transfers=blocking --pass-ms 2");
   add_scenario(parser, options->file, options->overrides);
   add_json(parser, options->json, "the comparison");

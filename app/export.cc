@@ -45,8 +45,8 @@ Subcommand add_export(Parser& program) {
   auto options = std::make_shared<ExportOptions>();
   Parser& parser = program.add_command(
       "export", "Write a schedule for another program",
-      "  pipesim export scenarios/quickstart.yaml schedule=zb-h1 -o zb-h1.csv\n"
-      "  pipesim export scenarios/llama3-70b-h100.yaml schedule=1f1b --format megatron -o run.sh");
+      "  pipesim export scenarios/quickstart.yaml zb-h1 -o zb-h1.csv\n"
+      "  pipesim export scenarios/llama3-70b-h100.yaml 1f1b --format megatron -o run.sh");
   add_scenario(parser, options->file, options->overrides);
   parser
       .add_option(

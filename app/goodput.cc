@@ -83,8 +83,8 @@ Subcommand add_goodput(Parser& program) {
   auto command = std::make_shared<GoodputCommand>();
   Parser& parser = program.add_command(
       "goodput", "How long training takes with failures, checkpoints and slow nodes",
-      "  pipesim goodput scenarios/llama3-70b-h100.yaml schedule=1f1b --tokens 15T\n"
-      "  pipesim goodput scenarios/llama3-70b-h100.yaml schedule=1f1b --tokens 15T "
+      "  pipesim goodput scenarios/llama3-70b-h100.yaml 1f1b --tokens 15T\n"
+      "  pipesim goodput scenarios/llama3-70b-h100.yaml 1f1b --tokens 15T "
       "reliability.spare_nodes=2 --price-per-gpu-hour 2.5");
   add_scenario(parser, command->file, command->overrides);
   parser.add_option("--tokens", command->tokens, "Tokens of the whole training, such as 15T")

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/meant_words.h"
 #include "app/options/manual.h"
 #include "app/refused_options.h"
 #include "sim/core/text.h"
 #include "sim/core/thread_team.h"
-#include "sim/read/short_names.h"
 
 namespace pipesim {
 namespace {
@@ -67,32 +67,6 @@ std::vector<const char*> without_catalog(const CommandLine& line, int argc,
   return rest;
 }
 
-bool takes_settings(const Parser& command) {
-  return std::ranges::any_of(command.options(), [](const OptionText& option) {
-    return option.positional && option.names.front() == "overrides";
-  });
-}
-
-// The line, in which `--tp 4` of a command that takes settings, and has no such option, is `tp=4`.
-std::vector<std::string> with_settings(const CommandLine& line, const Parser& program) {
-  std::vector<std::string> words = line.arguments();
-  const auto command = std::ranges::find(program.commands(), words.front(),
-                                         [](const auto& each) { return each->name(); });
-  if (command == program.commands().end() || !takes_settings(**command)) return words;
-  const auto names = (*command)->option_names();
-  for (size_t i = 1; i < words.size(); ++i) {
-    const std::string name = words[i].substr(0, words[i].find('='));
-    const bool option = std::ranges::find(names, name) != names.end();
-    if (option || !name.starts_with("--") || !stands_alone(name.substr(2))) continue;
-    const bool apart = words[i] == name && i + 1 < words.size() && !words[i + 1].starts_with("--");
-    words[i].erase(0, 2);
-    if (!apart) continue;
-    words[i] += "=" + words[i + 1];
-    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-  }
-  return words;
-}
-
 using AddCommand = Subcommand (*)(Parser&);
 
 struct Group {
@@ -137,7 +111,7 @@ int run(const CommandLine& given) {
   }
   if (given.arguments().front() == "document") return document(given, program);
   check_subcommand(given, program);
-  const std::vector<std::string> words = with_settings(given, program);
+  const std::vector<std::string> words = meant_words(given, program);
   std::vector<const char*> argv{"pipesim"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   const int argc = static_cast<int>(argv.size());

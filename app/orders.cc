@@ -19,18 +19,11 @@ std::string in_quotes(const std::string& text) {
   return quoted + "'";
 }
 
-// The value of `schedule` that stands for an order.
-std::string entry_of(const std::string& order) {
-  if (is_yaml(order)) return fmt::format("{{file: {}}}", in_quotes(order));
-  const bool csv = std::filesystem::path(order).extension() == ".csv";
-  return csv ? fmt::format("{{csv: {}}}", in_quotes(order)) : in_quotes(order);
-}
-
 // The scenario with that schedule alone.
 Scenario with_order(const NamedOrder& named, const std::vector<std::string>& overrides,
                     const CommandLine& line) {
   const Location file = line.where(named.scenario);
-  const std::string schedule = entry_of(named.order);
+  const std::string schedule = schedule_value(named.order);
   if (schedule == in_quotes(named.order)) {
     Scenario scenario = read_scenario_file(named.scenario, file, line.overrides(overrides));
     const auto own = std::ranges::find_if(scenario.schedules, [&](const ScheduleChoice& choice) {
@@ -56,6 +49,15 @@ OrderArguments::OrderArguments(const std::vector<std::string>& arguments) {
         argument.find('=') != std::string::npos && !std::filesystem::exists(argument, ignored);
     (changes ? overrides : inputs).push_back(argument);
   }
+}
+
+std::string schedule_value(const std::string& order) {
+  if (is_yaml(order)) return fmt::format("{{file: {}}}", in_quotes(order));
+  return is_order_file(order) ? fmt::format("{{csv: {}}}", in_quotes(order)) : in_quotes(order);
+}
+
+bool is_order_file(const std::string& argument) {
+  return is_yaml(argument) || std::filesystem::path(argument).extension() == ".csv";
 }
 
 bool is_yaml(const std::string& argument) {

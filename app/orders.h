@@ -24,6 +24,12 @@ struct OrderArguments {
 // True for a scenario, or a description of a schedule.
 bool is_yaml(const std::string& argument);
 
+// True for a description, or a PyTorch schedule CSV.
+bool is_order_file(const std::string& argument);
+
+// The value of the scenario's key `schedule` that stands for an order.
+std::string schedule_value(const std::string& order);
+
 // A name that the scenario has comes with its options there. InputError at the argument.
 Case case_of(const NamedOrder& named, const std::vector<std::string>& overrides,
              const CommandLine& line);

@@ -123,7 +123,7 @@ Subcommand add_run(Parser& program) {
   auto options = std::make_shared<RunOptions>();
   Parser& parser = program.add_command(
       "run", "Simulate the schedules of a scenario",
-      "  pipesim run scenarios/quickstart.yaml schedule='[1f1b, zb-h2]' batch.num_microbatches=8\n"
+      "  pipesim run scenarios/quickstart.yaml 1f1b zb-h2 batch.num_microbatches=8\n"
       "  pipesim run scenarios/llama3-70b-h100.yaml --json run.json --html run.html");
   add_scenario(parser, options->file, options->overrides);
   add_json(parser, options->json, "the results");

@@ -82,7 +82,7 @@ Subcommand add_sensitivity(Parser& program) {
   Parser& parser =
       program.add_command("sensitivity", "Show what moves when each number of a scenario changes",
                           "  pipesim sensitivity scenarios/quickstart.yaml schedule=zb-h1\n"
-                          "  pipesim sensitivity scenarios/llama3-70b-h100.yaml schedule=1f1b "
+                          "  pipesim sensitivity scenarios/llama3-70b-h100.yaml 1f1b "
                           "--factor 0.9,1.1 --csv moves.csv");
   add_scenario(parser, command->file, command->overrides);
   parser.add_option("--factor", command->factors,

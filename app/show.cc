@@ -116,8 +116,8 @@ Subcommand add_show(Parser& program) {
   auto options = std::make_shared<ShowOptions>();
   Parser& parser =
       program.add_command("show", "Show the schedules of a scenario",
-                          "  pipesim show scenarios/quickstart.yaml schedule=zb-h1 --columns 90\n"
-                          "  pipesim show scenarios/llama3-70b-h100.yaml schedule=zb-v --costs");
+                          "  pipesim show scenarios/quickstart.yaml zb-h1 --columns 90\n"
+                          "  pipesim show scenarios/llama3-70b-h100.yaml zb-v --costs");
   add_scenario(parser, options->file, options->overrides);
   const Option format =
       parser

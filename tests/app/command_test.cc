@@ -122,6 +122,43 @@ TEST_F(Command, MisspeltWordsGetTheNearestName) {
   }
 }
 
+TEST_F(Command, WordsBehindAScenarioAreItsSchedules) {
+  ASSERT_EQ(run("export " + quickstart_ + " schedule=zb-h1 -o mine.csv").code, 0);
+  EXPECT_EQ(run("run " + quickstart_ + " zbv 1F1B mine.csv batch.num_microbatches=24").output,
+            run("run " + quickstart_ +
+                " 'schedule=[zb-v, 1f1b, {csv: mine.csv}]' batch.num_microbatches=24")
+                .output);
+  EXPECT_EQ(run("show " + quickstart_ + " --columns 70 zb-h2").output,
+            run("show " + quickstart_ + " --columns 70 schedule=zb-h2").output);
+  EXPECT_EQ(run("search " + quickstart_ + " zb-h1 1f1b --no-refinement").output,
+            run("search " + quickstart_ + " --schedules zb-h1,1f1b --no-refinement").output);
+  const Outcome slip = run("run " + quickstart_ + " zb-h9");
+  EXPECT_EQ(slip.code, 2);
+  EXPECT_NE(slip.output.find("did you mean 'zb-h1'"), std::string::npos) << slip.output;
+  EXPECT_NE(run("run " + quickstart_ + " batch.num_microbatches").output.find("path.to.key=value"),
+            std::string::npos);
+}
+
+TEST_F(Command, AScheduleNamedBehindAScenarioHasTheScenariosOptions) {
+  std::ofstream(folder_ / "s.yaml")
+      << "parallel: {pipeline_model_parallel_size: 4}\n"
+         "batch: {num_microbatches: 8}\n"
+         "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n"
+         "schedule: [1f1b, {name: zb, memory_limit: 0.75}]\n";
+  const std::string limited = run("run s.yaml 'schedule={name: zb, memory_limit: 0.75}'").output;
+  EXPECT_NE(limited, run("run s.yaml schedule=zb").output);
+  EXPECT_EQ(run("run s.yaml ZB").output, limited);
+}
+
+TEST_F(Command, TheBeginningOfOneOptionIsThatOption) {
+  EXPECT_EQ(run("show " + quickstart_ + " zb-h1 --colu 70").output,
+            run("show " + quickstart_ + " zb-h1 --columns 70").output);
+  const Outcome both =
+      run("show " + quickstart_ + " zb-h1 --co 70");  // --columns, --color, --costs
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.output.find("unknown option '--co'"), std::string::npos) << both.output;
+}
+
 TEST_F(Command, AMissingScenarioIsNamed) {
   const Outcome outcome = run("run nowhere.yaml");
   EXPECT_EQ(outcome.code, 2);

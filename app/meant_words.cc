@@ -1,0 +1,146 @@
+#include "app/meant_words.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+#include "app/orders.h"
+#include "sim/core/input_text.h"
+#include "sim/core/text.h"
+#include "sim/read/short_names.h"
+#include "sim/read/sweep_text.h"
+
+namespace pipesim {
+namespace {
+
+bool takes_settings(const Parser& command) {
+  return std::ranges::any_of(command.options(), [](const OptionText& option) {
+    return option.positional && option.names.front() == "overrides";
+  });
+}
+
+class Words {
+ public:
+  Words(const std::vector<std::string>& words, const Parser& command)
+      : words_(words), command_(command), names_(command.option_names()) {}
+
+  std::vector<std::string> meant() {
+    const bool settings = takes_settings(command_);
+    for (size_t i = 1; i < words_.size(); ++i) {
+      if (!words_[i].starts_with("--") || words_[i] == "--") continue;
+      if (!settings || !make_setting(i)) complete(i);
+    }
+    const auto unknown = [this](const std::string& word) { return is_unknown(word); };
+    if (settings && std::ranges::none_of(words_, unknown)) name_schedules();
+    return words_;
+  }
+
+ private:
+  // True for an option that the command does not have: nobody knows whether a value follows.
+  [[nodiscard]] bool is_unknown(const std::string& word) const {
+    if (word.size() < 2 || !word.starts_with("-")) return false;
+    return !is_option(word.substr(0, word.starts_with("--") ? word.find('=') : 2));
+  }
+  [[nodiscard]] bool is_option(const std::string& name) const {
+    return std::ranges::find(names_, name) != names_.end();
+  }
+
+  // Turns `--key value` into `key=value`; false where it is none of the settings.
+  bool make_setting(size_t i) {
+    const std::string name = words_[i].substr(0, words_[i].find('='));
+    if (is_option(name) || !stands_alone(name.substr(2))) return false;
+    const bool apart =
+        words_[i] == name && i + 1 < words_.size() && !words_[i + 1].starts_with("--");
+    words_[i].erase(0, 2);
+    if (!apart) return true;
+    words_[i] += "=" + words_[i + 1];
+    words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return true;
+  }
+
+  void complete(size_t i) {
+    const size_t length = std::min(words_[i].find('='), words_[i].size());
+    const std::string name = words_[i].substr(0, length);
+    const auto begins = [&name](const std::string& each) { return each.starts_with(name); };
+    if (is_option(name) || std::ranges::count_if(names_, begins) != 1) return;
+    words_[i].replace(0, length, *std::ranges::find_if(names_, begins));
+  }
+
+  [[nodiscard]] bool takes_value(const std::string& word) const {
+    return std::ranges::any_of(command_.options(), [&word](const OptionText& option) {
+      return option.takes_value && !option.positional &&
+             std::ranges::find(option.names, word) != option.names.end();
+    });
+  }
+
+  // A schedule's name has neither '=' nor '.'; its file has an extension.
+  [[nodiscard]] static bool names_schedule(const std::string& word) {
+    if (word.starts_with("-") || word.find('=') != std::string::npos) return false;
+    return is_order_file(word) || (word.find('.') == std::string::npos && !stands_alone(word));
+  }
+
+  // With the options that the scenario has for it, where it has it once.
+  static std::string value_of(const std::string& word, const std::string& scenario) {
+    std::vector<std::string> own;
+    if (!is_order_file(word)) {
+      for (const auto& [name, entry] : schedules_of(scenario)) {
+        if (!same_name(word, std::vector{name}).empty()) own.push_back(entry);
+      }
+    }
+    return own.size() == 1 ? own.front() : schedule_value(word);
+  }
+
+  // None where the scenario cannot be read, which the command says.
+  static std::vector<std::pair<std::string, std::string>> schedules_of(
+      const std::string& scenario) {
+    try {
+      return read_sweep_text(scenario, read_input(scenario, {})).schedules;
+    } catch (const InputError&) {
+      return {};
+    }
+  }
+
+  void name_schedules() {
+    std::vector<size_t> places;
+    std::string scenario;
+    for (size_t i = 1; i < words_.size(); ++i) {
+      if (takes_value(words_[i])) {
+        ++i;
+      } else if (!words_[i].starts_with("-") && scenario.empty()) {
+        scenario = words_[i];
+      } else if (names_schedule(words_[i])) {
+        places.push_back(i);
+      }
+    }
+    if (places.empty()) return;
+    const bool families = is_option("--schedules");
+    std::vector<std::string> values;
+    for (const size_t i : places) {
+      values.push_back(families ? words_[i] : value_of(words_[i], scenario));
+    }
+    while (places.size() > 1) {
+      words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(places.back()));
+      places.pop_back();
+    }
+    words_[places.front()] = families ? fmt::format("--schedules={}", fmt::join(values, ","))
+                             : values.size() == 1
+                                 ? "schedule=" + values.front()
+                                 : fmt::format("schedule=[{}]", fmt::join(values, ", "));
+  }
+
+  std::vector<std::string> words_;
+  const Parser& command_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+std::vector<std::string> meant_words(const CommandLine& line, const Parser& program) {
+  const auto command = std::ranges::find(program.commands(), line.arguments().front(),
+                                         [](const auto& each) { return each->name(); });
+  if (command == program.commands().end()) return line.arguments();
+  return Words(line.arguments(), **command).meant();
+}
+
+}  // namespace pipesim
