@@ -1,6 +1,7 @@
 #include "app/meant_words.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "app/orders.h"
 #include "sim/core/input_text.h"
 #include "sim/core/text.h"
+#include "sim/planning/schedule.h"
 #include "sim/read/short_names.h"
 #include "sim/read/sweep_text.h"
 
@@ -22,8 +24,8 @@ bool takes_settings(const Parser& command) {
 
 class Words {
  public:
-  Words(const std::vector<std::string>& words, const Parser& command)
-      : words_(words), command_(command), names_(command.option_names()) {}
+  Words(const CommandLine& line, const Parser& command)
+      : line_(line), words_(line.arguments()), command_(command), names_(command.option_names()) {}
 
   std::vector<std::string> meant() {
     const bool settings = takes_settings(command_);
@@ -101,6 +103,14 @@ class Words {
     }
   }
 
+  void refuse_without_scenario(const std::string& word) const {
+    if (std::filesystem::exists(word) || same_name(word, schedule_names()).empty()) return;
+    throw InputError(line_.where(word),
+                     fmt::format("'{}' is a schedule, and a scenario comes before it, such as "
+                                 "scenarios/quickstart.yaml; `pipesim list {}` says what it is",
+                                 word, same_name(word, schedule_names())));
+  }
+
   void name_schedules() {
     std::vector<size_t> places;
     std::string scenario;
@@ -109,6 +119,7 @@ class Words {
         ++i;
       } else if (!words_[i].starts_with("-") && scenario.empty()) {
         scenario = words_[i];
+        refuse_without_scenario(scenario);
       } else if (names_schedule(words_[i])) {
         places.push_back(i);
       }
@@ -129,6 +140,7 @@ class Words {
                                  : fmt::format("schedule=[{}]", fmt::join(values, ", "));
   }
 
+  const CommandLine& line_;
   std::vector<std::string> words_;
   const Parser& command_;
   std::vector<std::string> names_;
@@ -140,7 +152,7 @@ std::vector<std::string> meant_words(const CommandLine& line, const Parser& prog
   const auto command = std::ranges::find(program.commands(), line.arguments().front(),
                                          [](const auto& each) { return each->name(); });
   if (command == program.commands().end()) return line.arguments();
-  return Words(line.arguments(), **command).meant();
+  return Words(line, **command).meant();
 }
 
 }  // namespace pipesim

@@ -135,6 +135,7 @@ TEST_F(Command, WordsBehindAScenarioAreItsSchedules) {
   const Outcome slip = run("run " + quickstart_ + " zb-h9");
   EXPECT_EQ(slip.code, 2);
   EXPECT_NE(slip.output.find("did you mean 'zb-h1'"), std::string::npos) << slip.output;
+  EXPECT_NE(run("show zb-h1").output.find("a scenario comes before it"), std::string::npos);
   EXPECT_NE(run("run " + quickstart_ + " batch.num_microbatches").output.find("path.to.key=value"),
             std::string::npos);
 }
