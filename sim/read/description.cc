@@ -445,7 +445,13 @@ std::shared_ptr<const DescribedSchedule> read_description_file(const std::string
 }
 
 std::shared_ptr<const DescribedSchedule> read_description(const YamlSource& source) {
-  if (source.root().is_null()) source.root().fail("expected a description: this file is empty");
+  const YamlValue root = source.root();
+  if (root.is_null()) root.fail("expected a description: this file is empty");
+  if (root.is_map() && root.node()["schedule"]) {
+    root.fail(
+        "expected the description of a schedule: this file is a scenario, and one is read at a "
+        "time");
+  }
   return as_schedule(DescriptionReader(source.root(), source.name()).read());
 }
 

@@ -491,6 +491,7 @@ TEST(Description, RefusesKeysAndNamesItDoesNotKnow) {
   expect(error_of("placement: linear\nparameters: {g: 3}\n" + kBlock), "stands in 'let'");
   expect(error_of("placement: linear\nchunks: 2\n" + kBlock), "says how many chunks");
   expect(error_of(""), "this file is empty");
+  expect(error_of("batch: {num_microbatches: 8}\nschedule: 1f1b\n"), "this file is a scenario");
   expect(error_of("placement: linear\nperiod: 0\nblock:\n  - {pass: F, stage: s, at: s}\n"),
          "my.yaml:2:9: the period is 0");
 }
