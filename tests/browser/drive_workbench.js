@@ -168,6 +168,23 @@ async function drivePairs(bench, found) {
   found.lastPass = status(bench);
 }
 
+// A pass whose copy back can follow it, and then one too far.
+async function driveCopies(bench, found) {
+  const planned = texts(bench), [passes] = bench.state.order;
+  bench.take({device: 0, at: passes.length - 1});
+  found.first = bench.taken;
+  bench.moves[0].click();
+  found.copyMoved = !same(texts(bench), planned) && follows(bench);
+  bench.moves[0].click();
+  found.copyRefused = status(bench);
+  found.faulty = [...bench.faulty];
+  found.beside = [...new Set(bench.result.beside.map(({kind}) => kind))].sort();
+  found.moved = {csv: csvOf(bench.state), makespan: bench.result.makespan, peaks: bench.result.devices.map(each => each.peak_activation)};
+  bench.undo.click();
+  type(bench.durations.copy_out, '30');
+  found.slowCopies = bench.result.makespan;
+}
+
 async function driveSecond(found) {
   const heads = () => [...document.querySelectorAll('#numbers th')].map(each => each.textContent);
   found.heads = heads();
@@ -207,6 +224,9 @@ const painted = canvas => {
       await driveDevices(bench, found);
       await driveSecond(found);
     }
+    found.planned = benches.map(bench => (bench.unsaved ? null : csvOf(bench.state)));
+    found.notes = benches.map(bench => bench.notes.textContent);
+    if (location.hash === '#copies') await driveCopies(benches[0], found);
     if (location.hash === '#pairs') await drivePairs(benches[0], found);
     document.getElementById('theme').click();
     await pause();

@@ -154,14 +154,75 @@ TEST_F(WorkbenchPage, OpensSchedulesOfAllSortsAndNarrowly) {
   EXPECT_LE(modelled.at("wide").at(0), modelled.at("wide").at(1));
 }
 
-TEST_F(WorkbenchPage, RefusesWhatItDoesNotPlay) {
-  const testing::Outcome refused =
-      run("workbench " + quickstart_ + " schedule=1f1b framework.transfers=blocking -o page.html");
-  EXPECT_EQ(refused.code, 1);
-  EXPECT_EQ(refused.output,
-            "pipesim: 1f1b: the workbench does not play it: its transfers hold the devices "
-            "(framework.transfers: blocking)\n");
-  EXPECT_EQ(files(), 0U);
+TEST_F(WorkbenchPage, MovesPassesWithTheirCopiesToTheHost) {
+  const std::string arguments = small_ + " 'cost.copy_out=12 ms' 'cost.copy_in=12 ms'";
+  const std::string schedule = " 'schedule={name: 1f1b, offload: {}}'";
+  const json found = open(arguments + schedule, 1300, "#copies");
+  EXPECT_EQ(found.at("makespans").at(0), simulated(arguments + schedule).at("makespan_seconds"));
+  EXPECT_EQ(found.at("first"), "0BW7");
+  EXPECT_EQ(found.at("copyMoved"), true);
+  EXPECT_EQ(found.at("copyRefused"),
+            "Not possible: 0BW7 before 0BW5: 0BW7 needs the copy back of 0F7, which waits for "
+            "0BW5");
+  EXPECT_EQ(found.at("faulty"), json{"0BW7"});
+  EXPECT_EQ(found.at("beside"), (json{"copy in", "copy out"}));
+  const json saved = simulated(found.at("moved"), arguments);
+  EXPECT_EQ(saved.at("makespan_seconds"), found.at("moved").at("makespan"));
+  for (size_t device = 0; device < 4; ++device) {
+    EXPECT_EQ(saved.at("devices").at(device).at("peak_activation_bytes"),
+              found.at("moved").at("peaks").at(device));
+  }
+  EXPECT_GT(found.at("slowCopies"), found.at("makespans").at(0));
+
+  const json published = open(arguments + " schedule=po-h");
+  EXPECT_EQ(published.at("makespans").at(0),
+            simulated(arguments + " schedule=po-h").at("makespan_seconds"));
+  EXPECT_EQ(published.at("unsaved"), json{true});  // two devices share a link
+}
+
+TEST_F(WorkbenchPage, PlaysASharedVocabulary) {
+  for (const char* placement : {"vocab-1", "vocab-2", "interlaced"}) {
+    const std::string arguments =
+        std::string(PIPESIM_SOURCE_DIR) +
+        "/scenarios/paper/vocabulary_orders.yaml vocabulary.placement=" + placement;
+    const json found = open(arguments);
+    EXPECT_EQ(found.at("makespans").at(0), simulated(arguments).at("makespan_seconds"));
+    EXPECT_EQ(simulated({{"csv", found.at("planned").at(0)}}, arguments).at("makespan_seconds"),
+              found.at("makespans").at(0));
+  }
+}
+
+TEST_F(WorkbenchPage, PlaysStragglersAndSlowLinksAndSaysThatItLeavesOutJitter) {
+  const std::string slow = small_ +
+                           " pipelines=2 'perturb.stragglers=[{rank: 3, factor: 1.3}]'"
+                           " 'perturb.links=[{from: 5, to: 3, factor: 9}]'";
+  const json found = open(slow + " 'schedule=[zb-h1, 1f1b]' perturb.jitter=0.02");
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string name = found.at("labels").at(i);
+    EXPECT_EQ(found.at("makespans").at(i),
+              simulated(slow + " schedule=" + name).at("makespan_seconds"));
+    EXPECT_EQ(
+        found.at("notes").at(i),
+        "Shown with the passes of device 1 taking 1.3 times their seconds "
+        "(perturb.stragglers). Shown without perturb.jitter 0.02, passes at their undisturbed "
+        "seconds. Shown for pipeline 1 of 2, which takes longest.");
+  }
+}
+
+TEST_F(WorkbenchPage, RefusesThreeKindsAlone) {
+  const auto refusal = [this](const std::string& arguments) {
+    const testing::Outcome refused = run("workbench " + quickstart_ + arguments + " -o page.html");
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_EQ(files(), 0U);
+    return refused.output.substr(refused.output.find("play it: ") + 9);
+  };
+  EXPECT_EQ(refusal(" schedule=1f1b framework.transfers=blocking"),
+            "its seconds depend on what else is in flight (framework.transfers: blocking)\n");
+  EXPECT_EQ(refusal(" schedule=1f1b engine=simgrid"),
+            "its seconds depend on what else is in flight (engine: simgrid)\n");
+  EXPECT_EQ(refusal(" schedule=pipedream"), "its iterations run into each other\n");
+  EXPECT_EQ(refusal(" schedule=1f1b batch.num_microbatches=4000"),
+            "it has 64000 passes, more than the 40000 that a page holds\n");
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 // Evaluates the cases of tests/report/workbench_test.cc with the page's evaluator and says where it differs:
-// node workbench_cases.js EVALUATE.js EDIT.js CASES.json
+// node workbench_cases.js FOLDER-OF-THE-PAGE CASES.json
 const fs = require('fs');
 const vm = require('vm');
 
-for (const script of process.argv.slice(2, 4)) vm.runInThisContext(fs.readFileSync(script, 'utf8'));
-const cases = JSON.parse(fs.readFileSync(process.argv[4], 'utf8'));
+const [folder, file] = process.argv.slice(2);
+for (const script of ['copies', 'evaluate', 'edit']) vm.runInThisContext(fs.readFileSync(`${folder}/${script}.js`, 'utf8'));
+const cases = JSON.parse(fs.readFileSync(file, 'utf8'));
 
 const differences = [];
-const counts = {cases: cases.length, passes: 0, refused: 0, unequal: 0, joined: 0};
+const counts = {cases: cases.length, passes: 0, refused: 0, unequal: 0, joined: 0, copying: 0, sharded: 0, wrapping: 0, slowed: 0, stuck: 0};
 
 function compare(number, what, found, expected) {
   const [a, b] = [JSON.stringify(found), JSON.stringify(expected)];
@@ -48,7 +49,7 @@ function joined(number, model, texts) {
     const apart = withBlockChanged(together, device, at).order[device].slice(at, at + 2).map(passText);
     compare(number, 'apart', apart.sort(), pair.map(passText).sort());
     const {start, end, fault} = evaluate(model, together.order);
-    const takes = vm.runInThisContext('passSeconds')(model, text);
+    const takes = vm.runInThisContext('inSeconds')(model).pass(text);
     if (!fault) compare(number, 'seconds', end[device][at], start[device][at] + takes);
     return;
   }
@@ -61,11 +62,19 @@ cases.forEach(({model, order, expected}, number) => {
   if (expected.refused !== undefined) {
     ++counts.refused;
     compare(number, 'refused', Boolean(found.fault), true);
-    if (expected.refused !== '') compare(number, 'cycle', found.fault?.text, expected.refused);
+    if (expected.begins) ++counts.stuck;
+    const text = expected.begins ? found.fault?.text.slice(0, expected.refused.length) : found.fault?.text;
+    if (expected.refused !== '') compare(number, 'cycle', text, expected.refused);
     return;
   }
   if (found.fault) return compare(number, 'runs', found.fault.text, 'a run');
-  for (const what of ['makespan', 'cost', 'work', 'devices', 'critical']) compare(number, what, found[what], expected[what]);
+  counts.copying += model.copies ? 1 : 0;
+  counts.sharded += model.joins.length > 0 ? 1 : 0;
+  counts.wrapping += model.wraps > 1 ? 1 : 0;
+  counts.slowed += model.slowdown.some(each => each !== 1) ? 1 : 0;
+  for (const what of ['makespan', 'cost', 'work', 'devices', 'critical']) {
+    if (expected[what] !== undefined) compare(number, what, found[what], expected[what]);
+  }
   for (const what of ['start', 'end']) compare(number, what, found[what].map(times => [...times]), expected[what]);
   counts.passes += order.reduce((sum, text) => sum + text.split(' ').length, 0);
 });

@@ -7,10 +7,15 @@
 #include <optional>
 #include <set>
 
+#include "sim/case/graph_options.h"
+#include "sim/case/host_links.h"
 #include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
+#include "sim/engine/engine.h"
+#include "sim/graph/build.h"
 #include "sim/report/drawing/palette.h"
 #include "sim/report/html/assemble.h"
+#include "sim/report/workbench/lowered.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
@@ -21,9 +26,9 @@ using Json = nlohmann::ordered_json;
 PageParts parts_of_workbench() {
   return {"workbench/page.html",
           {"page.css", "workbench/page.css"},
-          {"format.js", "workbench/evaluate.js", "workbench/edit.js", "workbench/data.js",
-           "svg_context.js", "save.js", "plot.js", "workbench/board.js", "workbench/bench.js",
-           "workbench/main.js"}};
+          {"format.js", "workbench/copies.js", "workbench/evaluate.js", "workbench/edit.js",
+           "workbench/data.js", "svg_context.js", "save.js", "plot.js", "workbench/board.js",
+           "workbench/bench.js", "workbench/main.js"}};
 }
 
 template <class T>
@@ -33,36 +38,66 @@ Json or_null(const std::optional<T>& value) {
 
 // The part of the scenario that the page cannot play; nothing where it plays all.
 std::optional<std::string> beyond_the_page(const Case& made) {
-  const Scenario& scenario = *made.scenario;
-  const Perturbation& perturb = scenario.perturb;
-  if (scenario.engine != EngineKind::kReplay) return "it shares links, as only engine simgrid does";
+  if (made.scenario->engine != EngineKind::kReplay) {
+    return "its seconds depend on what else is in flight (engine: simgrid)";
+  }
+  if (made.blocking) {
+    return "its seconds depend on what else is in flight (framework.transfers: blocking)";
+  }
   if (made.sync == OptimizerSync::kAsynchronous) return "its iterations run into each other";
-  if (made.blocking) return "its transfers hold the devices (framework.transfers: blocking)";
-  if (perturb.jitter || !perturb.stragglers.empty() || !perturb.links.empty()) {
-    return "its run is perturbed (perturb)";
-  }
-  if (is_sharded(made.problem.vocabulary)) {
-    return "its vocabulary is shared by all devices (vocabulary.placement)";
-  }
   return std::nullopt;
 }
 
-std::optional<std::string> beyond_the_page(const Program& program) {
-  if (program.copies() != nullptr) return "it copies activations to the host";
-  if (program.wrap_around() != WrapAround::kEvery) {
-    return "it does not wait for every message at the wrap-around boundary";
+// Where passes take other seconds than the fields say, or than `pipesim run` has.
+Json notes_on(const Case& made, int pipeline, const OnRanks& on) {
+  Json notes = Json::array();
+  for (size_t device = 0; device < on.ranks.size(); ++device) {
+    if (on.options.slowdown_of_rank.empty()) break;
+    const double factor = on.options.slowdown_of_rank[on.ranks[device]];
+    if (factor == 1) continue;
+    notes.push_back(
+        fmt::format("with the passes of device {} taking {:.4g} times their seconds "
+                    "(perturb.stragglers)",
+                    device, factor));
   }
-  if (program.size() > kMostWorkbenchPasses) {
-    return fmt::format("it has {} passes, more than the {} that a page holds", program.size(),
-                       kMostWorkbenchPasses);
+  if (made.scenario->perturb.jitter.value_or(0) > 0) {
+    notes.push_back(fmt::format("without perturb.jitter {:g}, passes at their undisturbed seconds",
+                                *made.scenario->perturb.jitter));
   }
-  return std::nullopt;
+  const int pipelines = made.scenario->parallel.pipelines;
+  if (pipelines > 1) {
+    notes.push_back(fmt::format("for pipeline {} of {}, which takes longest", pipeline, pipelines));
+  }
+  return notes;
+}
+
+// The pipeline that takes longest, since stragglers and links may be of one alone.
+int slowest_pipeline(const Case& made, const std::shared_ptr<const Program>& program,
+                     const Problem& problem) {
+  const auto ranks = ranks_of(*made.scenario);
+  BuildOptions options = graph_options(made, 1);
+  options.sync = OptimizerSync::kNone;
+  std::vector<double> ends;
+  for (size_t pipeline = 0; ranks.size() > 1 && pipeline < ranks.size(); ++pipeline) {
+    const TaskGraph graph = build_task_graph(program, problem, {ranks[pipeline]}, options);
+    ends.push_back(std::ranges::max(make_replay_engine()->run(graph, Cluster{}, {}).end));
+  }
+  return static_cast<int>(std::ranges::max_element(ends) - ends.begin());
 }
 
 template <class T>
 bool differs(CostBasis per, std::initializer_list<const std::vector<T>*> lists) {
   return per == CostBasis::kDevice &&
          std::ranges::any_of(lists, [](const auto* values) { return values->size() > 1; });
+}
+
+std::optional<std::string> unmovable(const Program& program) {
+  if (is_sharded(program.vocabulary())) return "every device holds a share of the vocabulary";
+  if (program.copies() != nullptr) return "its copies to the host are planned for their devices";
+  if (program.wrap_around() != WrapAround::kEvery) {
+    return "it waits for messages by where they wrap around";
+  }
+  return std::nullopt;
 }
 
 // Why a stage cannot be moved to another device on the page, which would have to know its costs
@@ -85,18 +120,30 @@ std::optional<std::string> unmovable(const Case& made) {
     return "the scenario gives bytes per device";
   }
   if (!made.problem.kinds.empty()) return "its microbatches or slices cost unequally";
+  if (!scenario.perturb.links.empty()) return "links differ (perturb.links)";
   const int again = made.problem.recompute_chunks;
   if (again > 0 && again < made.placement.chunks()) return "only the first chunks recompute";
   return std::nullopt;
 }
 
 // The part of the order that the CSV of schedules cannot hold; nothing where it holds all.
-std::optional<std::string> unsaved(const Case& made) {
+std::optional<std::string> unsaved(const Case& made, const Program& program) {
   if (made.placement.directions() != 1) {
     return "it runs two copies of the model, and a stage of the CSV stands on one rank";
   }
   if (made.problem.shape.splits != 1) {
     return "it splits microbatches, and an action of the CSV is of a whole one";
+  }
+  if (program.wrap_around() != WrapAround::kEvery) {
+    return "it does not wait for every message at the wrap-around boundary";
+  }
+  if (program.copies() == nullptr) return std::nullopt;
+  if (program.copies()->devices_per_link > 1) {
+    return "devices copy over links that they share, and rows have no order among them";
+  }
+  const Offload given = made.choice.offload.value_or(Offload{});
+  if (given.ratio != 1 || given.bandwidth != CopyBandwidth::kDuplex) {
+    return "rows do not say how much of an activation leaves, or how fast (schedule.offload)";
   }
   return std::nullopt;
 }
@@ -117,8 +164,8 @@ Json fills(const Program& program) {
     kinds.insert({pair.forward.kind, pair.backward.kind});
   }
   Json all = Json::object();
-  const int chunks = program.placement().chunks();
   for (const PassKind kind : kinds) {
+    const int chunks = is_vocabulary(kind) ? 1 : program.placement().chunks();
     Json shades = Json::array();
     for (int chunk = 0; chunk < chunks; ++chunk) {
       const Colour fill = fill_of(kind, chunk, chunks);
@@ -129,31 +176,16 @@ Json fills(const Program& program) {
   return all;
 }
 
-Json stages_json(const std::vector<StageCost>& stages) {
-  Json all = Json::array();
-  for (const StageCost& cost : stages) {
-    all.push_back({{"forward", cost.forward.value()},
-                   {"backward_input", cost.backward_input.value()},
-                   {"backward_weight", cost.backward_weight.value()},
-                   {"overlapped", or_null(cost.overlapped)},
-                   {"recompute", or_null(cost.recompute)},
-                   {"transfer", cost.transfer.value()},
-                   {"activation", cost.activation.value()},
-                   {"weight_stash", cost.weight_stash.value()},
-                   {"checkpoint", cost.checkpoint.value()}});
-  }
-  return all;
-}
-
 // The orders of one schedule by number of microbatches, and why it has none for others.
 class Orders {
  public:
-  explicit Orders(const Case& made) : made_(made) {}
+  Orders(const Case& made, const Program& own)
+      : made_(made), ordered_(!ordered_peaks(made, own).empty()) {}
 
   // The nearest numbers first, as far as the page has room.
-  void plan_around(const Program& own) {
+  void plan_around(const Program& own, const Problem& problem) {
     const int mine = own.shape().microbatches;
-    add(mine, own);
+    add(mine, own, problem);
     // A file has one order, and unequal microbatches are as many as they are.
     if (made_.choice.program || !made_.problem.kinds.empty()) return;
     for (int step = 1; step <= mine; ++step) {
@@ -162,6 +194,7 @@ class Orders {
     }
   }
   Json orders = Json::object();
+  Json copies = Json::object();
   Json refused = Json::object();
 
  private:
@@ -169,58 +202,35 @@ class Orders {
     Problem problem = made_.problem;
     problem.shape.microbatches = microbatches;
     if (passes_ > kMostWorkbenchPasses) return;
+    const auto refuse = [&](const std::string& why) {
+      refused[std::to_string(microbatches)] = why;
+    };
     try {
-      add(microbatches, *make_program(made_.choice, problem));
+      const auto program = make_program(made_.choice, problem);
+      if (beside_copies(made_, *program))
+        return refuse("its copies would take another share of passes");
+      add(microbatches, *program, problem);
     } catch (const InputError& error) {
-      refused[std::to_string(microbatches)] = error.message();
+      refuse(error.message());
     } catch (const InfeasibleError& error) {
-      refused[std::to_string(microbatches)] = error.what();
+      refuse(error.what());
     }
   }
-  void add(int microbatches, const Program& program) {
+  void add(int microbatches, const Program& program, const Problem& problem) {
     passes_ += program.size();
-    orders[std::to_string(microbatches)] = order_json(program);
+    const std::string number = std::to_string(microbatches);
+    orders[number] = order_json(program);
+    if (program.copies() == nullptr) return;
+    for (const LinkCopies& link : program.copies()->links) passes_ += 2 * link.out.size();
+    copies[number] = copies_json(program, problem, ordered_);
   }
 
   const Case& made_;
+  bool ordered_;
   size_t passes_ = 0;
 };
 
 }  // namespace
-
-Json evaluated_with(const Problem& problem) {
-  const Placement& place = problem.placement;
-  Json device_of = Json::array();
-  for (int vs = 0; vs < place.virtual_stages(); ++vs) device_of.push_back(place.device(vs));
-  Json kinds = nullptr;
-  for (const UnitKind& kind : problem.kinds) kinds.push_back(stages_json(kind.stages));
-  Json blocks = nullptr;
-  if (!problem.blocks.empty()) {
-    blocks = Json::array();
-    for (const Seconds block : problem.blocks) blocks.push_back(block.value());
-  }
-  return {{"devices", place.devices()},
-          {"directions", place.directions()},
-          {"splits", problem.shape.splits},
-          {"device_of", device_of},
-          {"stages", stages_json(problem.stages)},
-          {"blocks", blocks},
-          {"kinds", kinds},
-          {"kind_of_unit", problem.kind_of_unit}};
-}
-
-Json order_json(const Program& program) {
-  Json order = Json::array();
-  for (int device = 0; device < program.shape().devices; ++device) {
-    std::string text;
-    for (const Pass& pass : program.passes(device)) {
-      if (!text.empty()) text += ' ';
-      text += program.text(device, pass);
-    }
-    order.push_back(text);
-  }
-  return order;
-}
 
 Workbench::Workbench(const std::string& version, const std::string& file,
                      const std::vector<std::string>& overrides)
@@ -236,28 +246,37 @@ void Workbench::add(const Case& made) {
   };
   if (const auto why = beyond_the_page(made)) refuse(*why);
   const auto program = make_program(made);
-  if (const auto why = beyond_the_page(*program)) refuse(*why);
-  Orders orders(made);
-  orders.plan_around(*program);
+  if (program->size() > kMostWorkbenchPasses) {
+    refuse(fmt::format("it has {} passes, more than the {} that a page holds", program->size(),
+                       kMostWorkbenchPasses));
+  }
+  const Problem problem = beside_copies(made, *program).value_or(made.problem);
+  const int pipeline = slowest_pipeline(made, program, problem);
+  const OnRanks on{graph_options(made, 1), ranks_of(*made.scenario)[pipeline]};
+  Orders orders(made, *program);
+  orders.plan_around(*program, problem);
   const auto reason = [](const std::optional<std::string>& why) {
     return why ? Json(*why) : Json(nullptr);
   };
+  const auto tied = unmovable(*program);
   Json schedule{{"name", made.choice.name},
                 {"label", made.label},
                 {"microbatches", program->shape().microbatches},
                 {"order", made.microbatch_order.empty() ? Json(nullptr)
                                                         : Json(order_text(made.microbatch_order))},
                 {"samples", samples(*made.scenario)},
-                {"model", evaluated_with(made.problem)},
+                {"model", evaluated_with(*program, problem, on)},
                 {"wire", made.scenario->cost.transfer.value()},
                 {"modelled", made.setting.has_value()},
                 {"memory", knows_memory(*made.scenario)},
                 {"limit", knows_memory(*made.scenario) ? or_null(made.problem.activation_limit)
                                                        : Json(nullptr)},
-                {"unmovable", reason(unmovable(made))},
-                {"unsaved", reason(unsaved(made))},
+                {"unmovable", reason(tied ? tied : unmovable(made))},
+                {"unsaved", reason(unsaved(made, *program))},
+                {"notes", notes_on(made, pipeline, on)},
                 {"fills", fills(*program)},
                 {"orders", std::move(orders.orders)},
+                {"copies", std::move(orders.copies)},
                 {"refused", std::move(orders.refused)}};
   (*data_)["schedules"].push_back(std::move(schedule));
 }

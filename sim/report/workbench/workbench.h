@@ -13,19 +13,12 @@
 
 #include "sim/case/case.h"
 #include "sim/core/error.h"
-#include "sim/pipeline/program.h"
 
 namespace pipesim {
 
-// Passes of all orders of a schedule on the page, about 5 bytes each. The order of the scenario's
-// own number of microbatches is always there and may have as many.
+// Passes and copies of all orders of a schedule on the page, 5 to 20 bytes each. The order of the
+// scenario's own number of microbatches is always there and may have as many.
 inline constexpr size_t kMostWorkbenchPasses = 40'000;
-
-// The page's input to evaluate an order: {devices, directions, splits, device_of, stages, blocks}.
-nlohmann::ordered_json evaluated_with(const Problem& problem);
-
-// The passes of each device in the letters of Program::text, a text per device.
-nlohmann::ordered_json order_json(const Program& program);
 
 class Workbench {
  public:

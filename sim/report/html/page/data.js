@@ -257,12 +257,11 @@ function words(base64, type = Uint32Array) {
 const kWhole = 4294967295;  // times are 32-bit fractions of the timeline's seconds
 const kNone = 4294967295;
 
-// Steps of a device's compute that are no passes, and what runs beside them; colours as of the bubble's causes.
+// Steps of a device's compute that are no passes; colours as of the bubble's causes.
 const kSteps = {
   optimizer: {meaning: 'step', chunk: 0, fill: '#5b2a7c', ink: '#ffffff'},
   reduction: {meaning: 'of gradients', chunk: 0, fill: '#f5c95f', ink: '#15181d'},
 };
-const kBeside = {message: '#c2541b', 'copy out': '#7a4da3', 'copy in': '#b58fd6', collective: '#f5c95f', vocabulary: '#d9a514'};
 
 // Messages, copies and collectives as typed arrays; null where there are none.
 function decodedBeside(beside) {

@@ -1,6 +1,8 @@
 // A canvas that is sharp on every screen, follows its width, and is drawn once per frame at most.
 
 const colours = {};  // of the theme, by the names of page.css
+// Messages, copies and collectives beside passes; colours as of the bubble's causes.
+const kBeside = {message: '#c2541b', 'copy out': '#7a4da3', 'copy in': '#b58fd6', collective: '#f5c95f', vocabulary: '#d9a514'};
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);

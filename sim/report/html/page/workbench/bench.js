@@ -24,6 +24,8 @@ class Bench {
     this.stage.replaceChildren(el('option', {value: ''}, 'all stages'),
       ...this.state.model.stages.map((_, vs) => el('option', {value: String(vs)}, `stage ${vs}`)));
     this.fillLegend();
+    this.notes.textContent = this.schedule.notes.map(note => `Shown ${note}.`).join(' ');
+    this.notes.hidden = this.schedule.notes.length === 0;
     this.refresh();
     this.say(`${this.schedule.label} as it is planned`);
   }
@@ -71,6 +73,7 @@ class Bench {
     this.save = this.button('Save as CSV', () => this.download());
     this.canvas = el('canvas', {id: `${this.name}-board`, tabIndex: 0, role: 'application', 'aria-describedby': 'hint'});
     this.canvas.addEventListener('focus', () => { Bench.active = this; });
+    this.notes = el('p', {id: `${this.name}-notes`, className: 'quiet notes'});
     this.status = el('p', {id: `${this.name}-status`, className: 'status', role: 'status'});
     this.legend = el('div', {className: 'legend', id: `${this.name}-legend`});
     this.devices = el('div', {className: 'table'});
@@ -85,7 +88,7 @@ class Bench {
       el('div', {className: 'head'},
         el('span', {className: 'buttons'}, this.undo, this.redo, this.reset),
         el('span', {className: 'buttons', role: 'group', 'aria-label': 'Move'}, ...this.moves), this.save),
-      this.status, this.legend, el('div', {className: 'plot'}, this.canvas),
+      this.notes, this.status, this.legend, el('div', {className: 'plot'}, this.canvas),
       el('details', {}, el('summary', {}, 'Devices'), this.devices), this.csvPart);
   }
 
@@ -94,6 +97,7 @@ class Bench {
     const kinds = new Set(this.state.order.flat().map(({kind}) => kind));
     return new Set(Object.keys(kDurations).filter(what => {
       if (what === 'overlapped') return kinds.has('FB') && !this.state.model.blocks;
+      if (what.startsWith('copy')) return this.state.model.copies !== null;
       return what !== 'recompute' || kinds.has('R');
     }));
   }
@@ -116,8 +120,10 @@ class Bench {
     this.undo.disabled = this.history.past.length === 0;
     this.redo.disabled = this.history.future.length === 0;
     this.reset.disabled = this.undo.disabled && this.redo.disabled;
-    this.save.disabled = this.schedule.unsaved !== null;
-    if (this.schedule.unsaved) this.save.title = `No CSV: ${this.schedule.unsaved}`;
+    this.unsaved = this.schedule.unsaved ?? (state.model.copies && csvOf(state) === null ? 'a row has no place for a copy of this order' : null);
+    this.save.disabled = this.unsaved !== null;
+    this.save.textContent = this.unsaved ? 'No CSV' : 'Save as CSV';
+    this.save.title = this.save.ariaLabel = this.unsaved ? `No CSV: ${this.unsaved}` : 'Save as CSV';
   }
 
   fillLegend() {
@@ -126,7 +132,9 @@ class Bench {
       return el('span', {}, el('i', {style: `background:linear-gradient(90deg, ${first} 50%, ${last} 50%)`}),
         `${kind} ${meaning}${shades.length > 1 ? ` (chunk 0, ${shades.length - 1})` : ''}`);
     });
-    this.legend.replaceChildren(...kinds, el('span', {}, el('i', {style: 'background:var(--critical)'}), 'critical path'));
+    const beside = [...new Set(this.planned.beside.map(({kind}) => kind))].map(kind =>
+      el('span', {}, el('i', {style: `background:${kBeside[kind]}`}), kind === 'vocabulary' ? 'collective of the vocabulary' : kind));
+    this.legend.replaceChildren(...kinds, ...beside, el('span', {}, el('i', {style: 'background:var(--critical)'}), 'critical path'));
   }
 
   fillDevices() {
@@ -346,6 +354,13 @@ class Bench {
       ...(result.critical.some(([d, i]) => d === device && i === at) ? ['on the critical path'] : [])].join('\n');
   }
 
+  // Copies and collectives beside a device's passes at a time; empty where there are none.
+  besideText({device, time}) {
+    const {result} = this.shown;
+    return result.beside.filter(each => (each.device ?? device) === device && each.start <= time && time <= each.end).map(({kind, of, unit, start, end}) =>
+      `${kind === 'vocabulary' ? `${of} ${unit}` : `${kind} of ${of}`}\nstart ${seconds(start - result.first)}, duration ${seconds(end - start)}`).join('\n');
+  }
+
   // ---- saved ----
 
   csvName() { return `${this.schedule.label.replace(/[^\w.-]+/g, '-')}.csv`; }
@@ -364,12 +379,12 @@ class Bench {
 
   fillCsv() {
     if (!this.csvPart.open) return;
-    if (this.schedule.unsaved) {
-      this.csv.textContent = `No CSV: ${this.schedule.unsaved}.`;
+    if (this.unsaved) {
+      this.csv.textContent = `No CSV: ${this.unsaved}.`;
       return;
     }
-    const stages = JSON.stringify(this.state.model.stages.map(({transfer, ...rest}) => rest));
-    const same = stages === JSON.stringify(this.schedule.model.stages.map(({transfer, ...rest}) => rest)) && this.state.wire === this.schedule.wire;
+    const stages = JSON.stringify(this.state.model.stages.map(({transfer, transfer_back, ...rest}) => rest));
+    const same = stages === JSON.stringify(this.schedule.model.stages.map(({transfer, transfer_back, ...rest}) => rest)) && this.state.wire === this.schedule.wire;
     const notes = [
       same ? null : 'A CSV holds an order: durations that were changed here have to be changed in the scenario too.',
       this.schedule.modelled ? 'A CSV names no framework: where a model hides messages behind matmuls as the schedule\'s own does, the saved order runs without.' : null,

@@ -22,6 +22,8 @@ class Board {
     this.names = narrow ? '' : 'device ';
     this.left = 10 + 7 * `${this.names}${devices - 1}`.length;
     this.right = narrow ? 62 : 78;  // peaks stand behind it
+    const lane = this.bench.shown.result.beside.length > 0 && this.row >= 14;
+    this.high = this.row - 1 - (lane ? Math.round(this.row / 5) : 0);  // of a pass
     this.plot.setHeight(devices * this.row + kAxis);
   }
 
@@ -43,6 +45,7 @@ class Board {
     context.rect(this.left, 0, this.wide, order.length * this.row);
     context.clip();
     order.forEach((passes, device) => this.drawDevice(context, passes, device));
+    this.drawBeside(context, order.length);
     if (byId('critical').checked) this.drawCritical(context);
     this.drawMarks(context);
     context.restore();
@@ -53,7 +56,7 @@ class Board {
   box(device, at) {
     const {start, end} = this.bench.shown.result;
     const x = this.xOf(start[device][at]);
-    return [x, device * this.row, Math.max(this.xOf(end[device][at]) - x, 1), this.row - 1];
+    return [x, device * this.row, Math.max(this.xOf(end[device][at]) - x, 1), this.high];
   }
 
   drawDevice(context, passes, device) {
@@ -67,13 +70,27 @@ class Board {
         const share = high / pass.parts.length;
         context.fillStyle = fill;
         context.fillRect(x, y + i * share, Math.max(wide - (wide > 4 ? 1 : 0), 0.5), share);
-        const text = String(part.unit);
-        if (share < 11 || wide < text.length * 7 + 2) return;
+        const texts = isVocabulary(part.kind) ? [`${part.kind}${part.unit}`, String(part.unit)] : [String(part.unit)];
+        const text = texts.find(each => wide >= each.length * 7 + 2);
+        if (share < 11 || text === undefined) return;
         context.fillStyle = ink;
         context.textAlign = 'center';
         context.fillText(text, x + wide / 2, y + (i + 0.5) * share + 0.5);
       });
     });
+  }
+
+  // Copies in a lane under the passes of their device, collectives of the vocabulary under those of all.
+  drawBeside(context, devices) {
+    if (this.high > this.row - 2) return;
+    for (const {kind, device, start, end} of this.bench.shown.result.beside) {
+      const x = this.xOf(start), wide = Math.max(this.xOf(end) - x - 0.5, 0.5);
+      if (end === start || x > this.left + this.wide || x + wide < this.left) continue;
+      context.fillStyle = kBeside[kind];
+      for (let d = device ?? 0; d < (device === null ? devices : device + 1); ++d) {
+        context.fillRect(x, d * this.row + this.high + 1, wide, this.row - this.high - 2);
+      }
+    }
   }
 
   // A bar under each pass of the path, and lines where it goes to another device.
@@ -114,7 +131,7 @@ class Board {
     const place = this.bench.place();
     if (place) outline(inset(this.box(place.device, place.at)), colours.ink);
     if (this.drag?.moving && this.bench.faulty.length > 0) {
-      outline([this.drag.x - this.drag.grip, this.drag.device * this.row + 1, this.drag.wide - 3, this.row - 3], colours.critical, [2, 2]);
+      outline([this.drag.x - this.drag.grip, this.drag.device * this.row + 1, this.drag.wide - 3, this.high - 2], colours.critical, [2, 2]);
     }
   }
 
@@ -152,7 +169,7 @@ class Board {
     if (x < this.left || x > this.left + this.wide || device < 0 || device >= order.length) return null;
     const time = this.timeAt(x);
     const at = upperBound(start[device], time) - 1;
-    return {device, at: at >= 0 && time <= end[device][at] ? at : -1};
+    return {device, at: at >= 0 && time <= end[device][at] ? at : -1, time, under: y - device * this.row > this.high};
   }
 
   listenToPointer() {
@@ -175,7 +192,7 @@ class Board {
       const [x, y] = point(event);
       if (this.drag) return this.dragTo(x, y);
       const place = this.placeAt(x, y);
-      if (place) tip.show(this.bench.textOf(place), event.clientX, event.clientY);
+      if (place) tip.show((place.under && this.bench.besideText(place)) || this.bench.textOf(place), event.clientX, event.clientY);
       else tip.hide();
     });
     canvas.addEventListener('pointerup', () => this.drop());

@@ -1,6 +1,7 @@
 // The data that the program put into the page: {version, file, overrides, schedules}. A schedule is {name, label,
 // microbatches, order (an override that gives their order, or null), samples (of one on all replicas, or null), model,
-// wire, modelled, memory, limit, unmovable, unsaved, fills, orders, refused}.
+// wire, modelled, memory, limit, unmovable, unsaved, notes (what is shown otherwise than run), fills, orders, copies (by
+// number of microbatches), refused}.
 
 const given = JSON.parse(byId('data').textContent);
 

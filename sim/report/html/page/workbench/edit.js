@@ -5,7 +5,7 @@
 
 // The schedule's own order for a number of microbatches, with the durations and the limit of `like`.
 function plannedState(schedule, microbatches, like = null) {
-  const model = {...schedule.model};
+  const model = {...schedule.model, copies: schedule.copies[microbatches] ?? null};
   if (like) {
     model.stages = withWires(model, like.model.stages, like.wire, schedule.unmovable === null);
     model.kinds = like.model.kinds;
@@ -21,7 +21,8 @@ function plannedState(schedule, microbatches, like = null) {
 function withWires(model, stages, wire, movable) {
   return movable ? stages.map((stage, vs) => {
     const next = downstream(model, vs);
-    return {...stage, transfer: next >= 0 && model.device_of[next] !== model.device_of[vs] ? wire : 0};
+    const transfer = next >= 0 && model.device_of[next] !== model.device_of[vs] ? wire : 0;
+    return {...stage, transfer, transfer_back: transfer};
   }) : stages;
 }
 
@@ -112,8 +113,9 @@ function withStagesSwapped(state, result, a, b) {
 
 const kDurations = {
   forward: 'F', backward_input: 'B', backward_weight: 'W', overlapped: 'F and BW overlapped', recompute: 'R',
-  transfer: 'message',
+  transfer: 'message', copy_out: 'copy out', copy_in: 'copy in',
 };
+const kScaled = [...Object.keys(kDurations), 'transfer_back'];  // messages of gradients change as those of activations
 
 const durationOf = (stage, what) => (what === 'recompute' ? stage.recompute ?? stage.forward : stage[what]);
 
@@ -136,7 +138,7 @@ function withKinds(before, after) {
     return from > 0 ? durationOf(stage, what) * (now[what] / from) : now[what];
   };
   const kinds = after.kinds.map(stages => stages.map((stage, vs) =>
-    ({...stage, ...Object.fromEntries(Object.keys(kDurations).map(what => [what, changed(stage, vs, what)]))})));
+    ({...stage, ...Object.fromEntries(kScaled.map(what => [what, changed(stage, vs, what)]))})));
   return {...after, kinds};
 }
 
@@ -145,7 +147,8 @@ function withSeconds(state, what, vs, seconds) {
   const mean = secondsOf(state, what);
   const stages = state.model.stages.map((stage, each) => {
     if (what === 'transfer') {
-      return {...stage, transfer: stage.transfer === mean ? seconds : mean > 0 ? stage.transfer * (seconds / mean) : 0};
+      const scaled = before => (before === mean ? seconds : mean > 0 ? before * (seconds / mean) : 0);
+      return {...stage, transfer: scaled(stage.transfer), transfer_back: scaled(stage.transfer_back)};
     }
     const before = durationOf(stage, what);
     if (vs !== null) return each === vs ? {...stage, [what]: seconds} : stage;
@@ -160,17 +163,43 @@ function withSeconds(state, what, vs, seconds) {
 
 // PyTorch's letters: I is our B, B our BW.
 const kLetters = {F: 'F', B: 'I', W: 'W', BW: 'B', R: 'R'};
-const cellPart = ({vs, kind, unit}) => `${vs}${kLetters[kind]}${unit}`;
+const cellPart = ({vs, kind, unit}) => (isVocabulary(kind) ? `${kind}${unit}` : `${vs}${kLetters[kind]}${unit}`);
 const cellOf = pass => (pass.kind === 'FB' ? `(${pass.parts.map(cellPart).join(';')})OVERLAP_F_B` : cellPart(pass));
 
-// The schedule CSV that `pipesim run` and PyTorch read: a row per device, a cell per time slot.
+// The schedule CSV that `pipesim run` and PyTorch read: a row per device, a cell per time slot. Null where a row cannot
+// hold its copies.
 function csvOf(state) {
+  if (state.model.copies) return csvWithCopies(state);
   const {start} = evaluate(state.model, state.order, inSlots());
   return state.order.map((passes, device) => {
     const cells = [];
     passes.forEach((pass, at) => { cells[start[device][at]] = cellOf(pass); });
     return Array.from(cells, cell => cell ?? '').join(',') + '\n';
   }).join('');
+}
+
+// Copies stand between passes (sim/pipeline/copy_cells.h). OUT is behind its F and IN behind the pass that it follows,
+// each in the order of its link. WAIT is before the pass that needs the room.
+function csvWithCopies({model, order}) {
+  const {links, gates} = model.copies;
+  const rows = order.map((passes, device) => {
+    const {out, back} = links[device], cells = [], ran = new Set(), gone = new Set();
+    const cell = ([of, factor], kind) => of.replace('F', kind) + (kind !== 'WAIT' && factor !== 1 ? 'ALONE' : '');
+    let returned = 0;
+    for (const pass of passes) {
+      const names = pass.parts.map(partText);
+      for (const gate of names.map(name => gates[name]).filter(Boolean)) {
+        if (gate[1] >= gone.size) return null;
+        cells.push(cell(out[gate[1]], 'WAIT'));
+      }
+      cells.push(cellOf(pass));
+      names.forEach(name => ran.add(name));
+      for (let next; (next = out[gone.size]) && ran.has(next[0]); gone.add(next[0])) cells.push(cell(next, 'OUT'));
+      for (let next; (next = back[returned]) && names.includes(next[2]) && gone.has(next[0]); ++returned) cells.push(cell(next, 'IN'));
+    }
+    return gone.size === out.length && returned === back.length ? `${cells.join(',')}\n` : null;
+  });
+  return rows.includes(null) ? null : rows.join('');
 }
 
 // ---- undone ----

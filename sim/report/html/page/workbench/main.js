@@ -9,7 +9,7 @@ const kRows = [
   ['bubble rate', (bench, result) => show(result.bubble_rate, 'share'), null],
   ['largest peak', (bench, result) => bench.peakText(highest(bench, result)), (result, bench) => bench.peakOf(highest(bench, result))],
   ['passes on the critical path', (bench, result) => String(result.critical.length), null],
-  ['messages on it', (bench, result) => seconds(messagesOn(result), 4), messagesOn],
+  ['time between them', (bench, result) => seconds(messagesOn(result), 4), messagesOn],
 ];
 function highest(bench, result) {
   return result.devices.reduce((most, device) => (bench.peakOf(device) > bench.peakOf(most) ? device : most));
