@@ -70,7 +70,7 @@ class Board {
         const share = high / pass.parts.length;
         context.fillStyle = fill;
         context.fillRect(x, y + i * share, Math.max(wide - (wide > 4 ? 1 : 0), 0.5), share);
-        const texts = isVocabulary(part.kind) ? [`${part.kind}${part.unit}`, String(part.unit)] : [String(part.unit)];
+        const texts = isVocabulary(part.kind) ? [`${part.kind}${part.unit}`, part.kind] : [String(part.unit)];
         const text = texts.find(each => wide >= each.length * 7 + 2);
         if (share < 11 || text === undefined) return;
         context.fillStyle = ink;
