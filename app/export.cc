@@ -29,8 +29,8 @@ int export_schedule(const ExportOptions& options, const CommandLine& line) {
   if (scenario.schedules.size() != 1) {
     throw InputError(
         line.where(options.file),
-        fmt::format("export writes one schedule, and this scenario has {}: choose with "
-                    "schedule=NAME",
+        fmt::format("export writes one schedule, and this scenario has {}: name one of "
+                    "them",
                     scenario.schedules.size()));
   }
   const std::string text = exported(options.format, scenario);
