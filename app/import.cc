@@ -107,7 +107,9 @@ int import_scenario(const ImportOptions& options, const CommandLine& line) {
   return made.complete ? kDone : kFailed;
 }
 
-int import_file(const ImportOptions& options, const CommandLine& line) {
+int import_file(const ImportOptions& asked, const CommandLine& line) {
+  ImportOptions options = asked;
+  options.format = format_of(asked);
   if (options.format == "torch" && options.output.empty()) return print_schedule(options, line);
   const bool is_run = options.format == "passes" || options.format == "kineto";
   return is_run ? import_passes(options, line) : import_scenario(options, line);
@@ -120,14 +122,14 @@ Subcommand add_import(Parser& program) {
   Parser& parser = program.add_command(
       "import", "Read a schedule, a measured run or a configuration of another program",
       "  pipesim import zb-h1.csv -o imported.yaml\n"
-      "  pipesim import run.sh --format megatron --cluster dgx-h100 -o run.yaml");
+      "  pipesim import run.sh --cluster dgx-h100 -o run.yaml");
   parser.add_option("file", options->file, "File, or folder of files for each rank").required();
   parser
       .add_option("--format", options->format,
                   "torch: PyTorch's pipeline schedule CSV; passes: passes of a run, by Primus, "
                   "Megatron-LM's pull request 3138 or as our CSV; kineto: PyTorch-profiler traces; "
                   "megatron: arguments, a launch script or YAML, also of NeMo and Bridge; "
-                  "torchtitan: TOML; deepspeed: JSON")
+                  "torchtitan: TOML; deepspeed: JSON (default: as the file looks)")
       .one_of({kImportFormats.begin(), kImportFormats.end()});
   parser.add_option("settings", options->settings,
                     "For a configuration: NAME=value, a setting that replaces the file's, or a "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -212,6 +213,16 @@ Imported imported_settings(const ImportOptions& options, const CommandLine& line
   return made;
 }
 
+// The first letters of a file, enough for a header or a trace's first keys; nothing where it cannot
+// be read.
+std::string beginning_of(const std::filesystem::path& file) {
+  std::string text(1 << 16, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
 }  // namespace
 
 std::string path_from(const std::string& output, const std::string& file) {
@@ -224,8 +235,39 @@ std::string path_from(const std::string& output, const std::string& file) {
   return quoted + "'";
 }
 
-Imported imported(const ImportOptions& options, const CommandLine& line) {
+std::string format_of(const ImportOptions& options) {
+  namespace fs = std::filesystem;
+  if (!options.format.empty()) return options.format;
+  const fs::path file(options.file);
+  const std::string extension = file.extension().string();
+  const std::string name = file.filename().string();
+  std::error_code ignored;
+  if (fs::is_directory(file, ignored)) {
+    const bool passes = fs::exists(file / "pp_rank_0.json", ignored) ||
+                        fs::exists(file / "finished_tasks.json", ignored);
+    return passes ? "passes" : "kineto";
+  }
+  if (extension == ".toml") return "torchtitan";
+  if (extension == ".json") {
+    if (name.starts_with("pp_rank_") || name == "finished_tasks.json") return "passes";
+    return beginning_of(file).find("traceEvents") == std::string::npos ? "deepspeed" : "kineto";
+  }
+  if (extension == ".csv") {
+    return beginning_of(file).find("start_ms") == std::string::npos ? "torch" : "passes";
+  }
+  return "megatron";
+}
+
+Imported imported(const ImportOptions& asked, const CommandLine& line) {
+  ImportOptions options = asked;
+  options.format = format_of(asked);
   if (options.format == "torch") return imported_schedule(options, line);
+  if (options.format == "deepspeed" &&
+      beginning_of(asked.file).find("\"model_type\"") != std::string::npos) {
+    throw InputError(line.where(asked.file),
+                     "a config.json of Hugging Face is a model: `pipesim plan --model FILE`, or "
+                     "model: {hf_config: FILE} in a scenario");
+  }
   const std::vector<std::string> formats(kImportFormats.begin(), kImportFormats.end());
   if (std::ranges::find(formats, options.format) == formats.end()) {
     throw InputError(

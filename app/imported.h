@@ -15,7 +15,7 @@ inline constexpr std::array<std::string_view, 6> kImportFormats{
 
 struct ImportOptions {
   std::string file;
-  std::string format = "torch";
+  std::string format = {};  // one of kImportFormats; empty: as the file looks
   std::string schedule;
   std::vector<std::string> ranges;
   std::vector<std::string> settings;
@@ -24,6 +24,10 @@ struct ImportOptions {
   std::string log;
   std::string output;
 };
+
+// The format that is asked for, or what the file looks like: by its name, and where `.json` and
+// `.csv` leave it open by its first letters.
+std::string format_of(const ImportOptions& options);
 
 struct Imported {
   std::string text;      // of the scenario

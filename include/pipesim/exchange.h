@@ -8,8 +8,9 @@
 namespace pipesim::api {
 
 struct ImportOptions {
-  // torch (a schedule CSV), megatron (arguments, a script or YAML), torchtitan or deepspeed.
-  std::string format = "torch";
+  // torch (a schedule CSV), megatron (arguments, a script or YAML), torchtitan or deepspeed; empty:
+  // as the file looks.
+  std::string format = {};
   Changes settings = {};                 // over the file's own; or variables of a script
   std::vector<std::string> accept = {};  // settings to go on without, by name
   std::string cluster = {};              // of the catalogue, that it ran on

@@ -66,7 +66,7 @@ class Imported:
         return self.summary.rstrip("\n") or f"<pipesim.Imported {len(self.text.splitlines())} lines>"
 
 
-def import_(file: Union[str, "os.PathLike[str]"], *, format: str = "torch", settings: Mapping[str, Any] | None = None,
+def import_(file: Union[str, "os.PathLike[str]"], *, format: str = "", settings: Mapping[str, Any] | None = None,
             accept: Sequence[str] = (), cluster: str = "", log: Union[str, "os.PathLike[str]"] = "") -> Imported:
     """Reads a schedule or a configuration of another program, as `pipesim import` does.
 

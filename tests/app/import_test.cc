@@ -68,6 +68,29 @@ TEST_F(Import, OfPassesComparesTheRunAndMakesAScenario) {
   EXPECT_EQ(run("import passes.csv --format passes -o -").code, 2);
 }
 
+// Without --format a file is taken for what it looks like.
+TEST_F(Import, KnowsAFileByItsLooks) {
+  write_passes();
+  write("run.sh", "--num-layers 4 --hidden-size 512\n");
+  write("job.toml", "[training]\nseq_len = 2048\n");
+  write("ds.json", R"({"train_batch_size": 16, "zero_optimization": {"stage": 1}})");
+  write("trace.json", R"({"schemaVersion": 1, "traceEvents": []})");
+  write("config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
+  const auto alike = [this](const std::string& file, const std::string& format) {
+    const testing::Outcome guessed = run("import " + file);
+    EXPECT_EQ(guessed.code, run("import " + file + " --format " + format).code) << file;
+    EXPECT_NE(guessed.output.find(file), std::string::npos) << guessed.output;
+    return guessed.output;
+  };
+  EXPECT_EQ(run("import passes.csv").output, run("import passes.csv --format passes").output);
+  EXPECT_NE(alike("run.sh", "megatron").find("Megatron-LM's settings"), std::string::npos);
+  EXPECT_NE(alike("job.toml", "torchtitan").find("torchtitan"), std::string::npos);
+  EXPECT_NE(alike("ds.json", "deepspeed").find("DeepSpeed"), std::string::npos);
+  EXPECT_EQ(run("import trace.json").output, run("import trace.json --format kineto").output);
+  EXPECT_EQ(run("import .").output, run("import . --format kineto").output);
+  EXPECT_NE(run("import config.json").output.find("plan --model FILE"), std::string::npos);
+}
+
 TEST_F(Import, OfPassesNamesWhatIsWrongAndWritesNothing) {
   write("passes.csv", "rank,kind,start_ms,end_ms\n0,F,0,x\n");
   const testing::Outcome wrong = run("import passes.csv --format passes -o run.yaml");
