@@ -6,10 +6,10 @@ class Copies {
   constructor(walk) {
     const {copies, device_of} = walk.model;
     this.walk = walk;
-    this.of = new Map();     // by text of its F: {out, back}
+    this.of = new Map();     // by stage and unit: {out, back}
     this.after = new Map();  // by text of a pass: the copies back that follow it
     this.links = copies.links.map(link => [link.out, link.back].map((all, back) => ({last: kNotYet, next: 0, all: all.map(([of, factor, after], number) => {
-      const {vs, unit} = passOf(of);
+      const [vs, unit] = of.split('F').map(Number);
       const copy = {of, vs, unit, number, factor, back: back === 1, after: after ?? null, device: device_of[vs], waits: kNotYet, node: kNotYet};
       this.note(copy);
       return copy;
@@ -21,26 +21,33 @@ class Copies {
   }
 
   note(copy) {
-    if (!this.of.has(copy.of)) this.of.set(copy.of, {});
-    this.of.get(copy.of)[copy.back ? 'back' : 'out'] = copy;
+    const both = this.pair(copy) ?? {out: null, back: null};
+    both[copy.back ? 'back' : 'out'] = copy;
+    this.of.set(copy.vs * this.walk.units + copy.unit, both);
     if (copy.after === null) return;
     if (!this.after.has(copy.after)) this.after.set(copy.after, []);
     this.after.get(copy.after).push(copy);
   }
 
+  pair({vs, unit}) { return this.of.get(vs * this.walk.units + unit); }
+
   // The copies that a pass waits for: one out whose room it needs, and the one back of what it uses.
   awaited(pass) {
-    const gates = pass.parts.map(part => this.gates.get(partText(part)));
-    const users = pass.parts.filter(({kind, vs}) => kind === 'R' || (isBackward(kind) && !this.walk.recomputes[vs]));
-    return [...gates, ...users.map(({vs, unit}) => this.of.get(`${vs}F${unit}`)?.back)].filter(Boolean);
+    const found = [], add = copy => { if (copy) found.push(copy); };
+    for (const part of pass.parts) add(this.gates.get(partText(part)));
+    for (const part of pass.parts) {
+      const uses = part.kind === 'R' || (isBackward(part.kind) && !this.walk.recomputes[part.vs]);
+      if (uses) add(this.pair(part)?.back);
+    }
+    return found;
   }
 
   // A pass has run: copies that wait for it go, and those behind them.
   ran(device, pass, node) {
     for (const part of pass.parts) {
-      const text = partText(part);
-      if (part.kind === 'F' && this.of.has(text)) this.of.get(text).out.waits = node;
-      for (const copy of this.after.get(text) ?? []) copy.waits = node;
+      const made = part.kind === 'F' ? this.pair(part) : null;
+      if (made) made.out.waits = node;
+      for (const copy of this.after.get(partText(part)) ?? []) copy.waits = node;
     }
     if (this.linkOf[device] === undefined) return;
     for (const direction of this.links[this.linkOf[device]]) {
@@ -49,7 +56,7 @@ class Copies {
   }
 
   go(direction, copy, device) {
-    const first = copy.back ? this.of.get(copy.of).out.node : copy.waits;
+    const first = copy.back ? this.pair(copy).out.node : copy.waits;
     const second = copy.after === null ? first : copy.waits;
     if (first === kNotYet || second === kNotYet) return false;
     const {walk} = this;
@@ -57,10 +64,14 @@ class Copies {
     if (copy.device !== device) walk.wake(copy.device);
     copy.node = direction.last = walk.add(seconds, [direction.last, first, second],
       {kind: copy.back ? 'copy in' : 'copy out', device: copy.device, of: copy.of});
-    const {start, end} = walk.nodes[copy.node];
-    const bytes = walk.model.copies.ratio * passBytes(walk.model, walk.recomputes, passOf(copy.of))[0];
-    this.changes[copy.device].push(copy.back ? [start, bytes] : [end, -bytes]);
+    const bytes = this.bytes(copy);
+    this.changes[copy.device].push(copy.back ? [walk.start[copy.node], bytes] : [walk.end[copy.node], -bytes]);
     return true;
+  }
+
+  bytes({vs, unit}) {
+    const {model, recomputes} = this.walk;
+    return model.copies.ratio * passBytes(model, recomputes, {kind: 'F', vs, unit})[0];
   }
 
   // The largest sum of a device's bytes over time. At equal times releases come first.
@@ -74,7 +85,6 @@ class Copies {
   // the copy out, and return behind the pass that the copy back follows.
   orderedPeak(device) {
     const {model, order, recomputes} = this.walk;
-    const bytesOf = ({of}) => model.copies.ratio * passBytes(model, recomputes, passOf(of))[0];
     const back = pass => pass.parts.flatMap(part => this.after.get(partText(part)) ?? []);
     const link = this.linkOf[device] === undefined ? [{all: []}, {all: []}] : this.links[this.linkOf[device]];
     let next = 0, kept = 0, peak = 0;
@@ -82,11 +92,11 @@ class Copies {
       let before = 0;
       for (const gate of pass.parts.map(part => this.gates.get(partText(part))).filter(Boolean)) {
         for (; next <= gate.number; ++next) {
-          if (link[0].all[next].device === device) before -= bytesOf(link[0].all[next]);
+          if (link[0].all[next].device === device) before -= this.bytes(link[0].all[next]);
         }
       }
       const returning = at > 0 ? back(order[device][at - 1]) : link[1].all.filter(copy => copy.device === device && copy.after === null);
-      for (const copy of returning) before += bytesOf(copy);
+      for (const copy of returning) before += this.bytes(copy);
       const [acquired, released] = passBytes(model, recomputes, pass);
       kept += before + acquired;
       peak = Math.max(peak, kept);

@@ -5,16 +5,16 @@
 // an order a list of passes per device. Where units cost unequally `kinds` has the stages of each
 // kind, `sizes` their sizes, and `stages` is their mean; else null.
 
-// A pass is {kind, vs, unit, parts}; parts are the F and the BW, B or W of an overlapped block (FB), else itself.
+// A pass is {kind, vs, unit, text, parts}; parts are the F and the BW, B or W of an overlapped block (FB), else itself.
 function passOf(text) {
   const parts = text.split('&').map(part => {
     const [, vs, kind, unit] = part.match(/^(\d+)([A-Z]+)(\d+)$/);
-    return {kind, vs: Number(vs), unit: Number(unit)};
+    return {kind, vs: Number(vs), unit: Number(unit), text: part};
   });
   for (const part of parts) part.parts = [part];
   return parts.length === 1 ? parts[0] : {kind: 'FB', vs: parts[0].vs, unit: parts[0].unit, parts};
 }
-const partText = ({vs, kind, unit}) => `${vs}${kind}${unit}`;
+const partText = ({vs, kind, unit, text}) => text ?? `${vs}${kind}${unit}`;
 const passText = pass => pass.parts.map(partText).join('&');
 const orderOf = texts => texts.map(text => text.split(' ').map(passOf));
 
@@ -182,7 +182,8 @@ class Walk {
     this.arrived = {F: nodes(), B: nodes()};  // what the receiver waits for, by stage and unit
     this.recomputes = model.stages.map(() => false);
     for (const pass of order.flat()) if (pass.kind === 'R') this.recomputes[pass.vs] = true;
-    this.nodes = [];  // {device, at, start, end, before, beside}: `before` is the node that it waited for longest
+    Object.assign(this, {start: [], end: [], before: [], device: [], at: []});  // by node; `before` is what it waited for longest
+    this.beside = [];  // {kind, device, of, start, end}: collectives and copies
     this.devices = order.map(() => ({
       at: 0, clock: 0, ended: 0, last: kNotYet, ran: false, first: 0, busy: 0, held: 0, peak: 0, inFlight: 0, peakInFlight: 0,
     }));
@@ -257,30 +258,41 @@ class Walk {
     });
     const behind = this.joins.behind(pass);
     if (behind === kNotYet) return true;
-    for (const state of this.devices) Object.assign(state, {last: behind, clock: Math.max(state.clock, this.nodes[behind].end)});
+    for (const state of this.devices) Object.assign(state, {last: behind, clock: Math.max(state.clock, this.end[behind])});
     return true;
   }
 
   // The node that ends last, the first of several; kNotYet if there is none.
   latest(nodes) {
     let found = kNotYet;
-    for (const node of nodes) if (node >= 0 && (found < 0 || this.nodes[node].end > this.nodes[found].end)) found = node;
+    for (const node of nodes) if (node >= 0 && (found < 0 || this.end[node] > this.end[found])) found = node;
     return found;
   }
 
+  addNode(start, seconds, before, device, at) {
+    this.start.push(start);
+    this.end.push(start + seconds);
+    this.before.push(before);
+    this.at.push(at);
+    return this.device.push(device) - 1;
+  }
   // Something beside passes, that waits for nodes.
   add(seconds, inputs, beside = null) {
     const before = this.latest(inputs);
-    const start = before < 0 ? 0 : this.nodes[before].end;
-    return this.nodes.push({device: -1, at: 0, start, end: start + seconds, before, beside}) - 1;
+    const node = this.addNode(before < 0 ? 0 : this.end[before], seconds, before, -1, 0);
+    if (!beside) return node;
+    beside.start = this.start[node];
+    beside.end = this.end[node];
+    this.beside.push(beside);
+    return node;
   }
 
   runPass(device, pass, inputs) {
     const state = this.devices[device];
     const input = this.latest(inputs), before = this.latest([state.last, ...inputs]);
-    const start = Math.max(state.clock, input < 0 ? 0 : this.nodes[input].end);
+    const start = Math.max(state.clock, input < 0 ? 0 : this.end[input]);
     const seconds = this.takes.pass(pass);
-    const node = this.nodes.push({device, at: state.at, start, end: start + seconds, before, beside: null}) - 1;
+    const node = this.addNode(start, seconds, before, device, state.at);
     if (!state.ran) state.first = start;
     Object.assign(state, {ran: true, last: node, clock: start + seconds, ended: start + seconds});
     state.busy += seconds;
@@ -315,8 +327,10 @@ class Walk {
   // Passes from one that waits for nothing to what ends last (ties: the first).
   criticalPath() {
     const path = [];
-    for (let at = this.latest(this.nodes.keys()); at >= 0; at = this.nodes[at].before) path.push(this.nodes[at]);
-    return path.filter(({device}) => device >= 0).reverse().map(({device, at}) => [device, at]);
+    for (let node = this.latest(this.end.keys()); node >= 0; node = this.before[node]) {
+      if (this.device[node] >= 0) path.push([this.device[node], this.at[node]]);
+    }
+    return path.reverse();
   }
 
   peakOf(device) {
@@ -328,11 +342,11 @@ class Walk {
     const {order, devices} = this;
     const start = order.map(passes => new Float64Array(passes.length));
     const end = order.map(passes => new Float64Array(passes.length));
-    for (const each of this.nodes) {
-      if (each.device < 0) continue;
-      start[each.device][each.at] = each.start;
-      end[each.device][each.at] = each.end;
-    }
+    this.device.forEach((device, node) => {
+      if (device < 0) return;
+      start[device][this.at[node]] = this.start[node];
+      end[device][this.at[node]] = this.end[node];
+    });
     let first = devices[0].first, last = 0, cost = 0, work = 0;
     for (const each of devices) {
       first = Math.min(first, each.first);
@@ -346,7 +360,7 @@ class Walk {
         peak_in_flight: each.peakInFlight,
       })),
       critical: this.criticalPath(),
-      beside: this.nodes.filter(({beside}) => beside).map(({start, end, beside}) => ({...beside, start, end})),
+      beside: this.beside,
     };
   }
 }
