@@ -40,12 +40,11 @@ Seconds work_of(const Problem& problem, int device) {
   return problem.shape.units() * work;
 }
 
-// More bytes than all microbatches in flight at once.
+}  // namespace
+
 Bytes no_limit(const Problem& problem) {
   return (problem.shape.units() + 1.0) * std::max(Bytes(1), problem.device_activation());
 }
-
-}  // namespace
 
 Seconds bound_without_limit(const Problem& problem) {
   return lower_bound(problem, no_limit(problem));

@@ -50,6 +50,9 @@ Bound bound_with_pairs(const Problem& problem, Bytes limit);
 Seconds bound_with_pairs_without_limit(const Problem& problem);
 BoundReason reason_of_bound_with_pairs(const Problem& problem, Bytes limit);
 
+// More bytes than all microbatches in flight at once.
+Bytes no_limit(const Problem& problem);
+
 // The bound of programs whose memory is plenty.
 Seconds bound_without_limit(const Problem& problem);
 

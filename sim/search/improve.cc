@@ -1,8 +1,10 @@
 #include "sim/search/improve.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -14,35 +16,44 @@
 #include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/pairs.h"
 #include "sim/planning/room.h"
-#include "sim/planning/run_within.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
+#include "sim/search/bound_like.h"
 #include "sim/search/first_come.h"
+#include "sim/search/held_back.h"
 #include "sim/search/planned_within.h"
 
 namespace pipesim {
 namespace {
 
+[[noreturn]] void refuse(const Case& made, const char* known, const char* what) {
+  throw InfeasibleError(fmt::format("{}: {}; this one has {}", made.choice.name, known, what));
+}
+
 void refuse_what_refinement_lacks(const Case& made, const Program& program) {
-  const auto refuse = [&made](const char* what) {
-    throw InfeasibleError(
-        fmt::format("{}: orders of F, B, W and BW in one pipeline are known; this one has {}",
-                    made.choice.name, what));
-  };
-  if (program.placement().directions() > 1) refuse("several copies of the model");
-  if (program.shape().splits > 1) refuse("sequence splits");
-  if (program.wrap_around() != WrapAround::kEvery)
-    refuse("a way back that is not always waited for");
-  if (is_sharded(program.vocabulary())) refuse("a vocabulary on every device");
-  if (program.copies() != nullptr)
-    refuse("activations that wait on the host, which `pipesim search --offload` refines");
-  for (int vs = 0; vs < program.placement().virtual_stages(); ++vs) {
-    if (program.recomputes(vs)) refuse("recomputation");
+  constexpr const char* kKnown = "orders of passes on devices are refined";
+  if (is_sharded(program.vocabulary())) refuse(made, kKnown, "a vocabulary on every device");
+  if (program.copies() != nullptr) {
+    refuse(made, kKnown,
+           "activations that wait on the host, which `pipesim search --offload` refines");
   }
-  if (made.sync == OptimizerSync::kAsynchronous) refuse("iterations that run into each other");
-  if (made.blocking) refuse("transfers that hold devices");
+  if (made.sync == OptimizerSync::kAsynchronous) {
+    refuse(made, kKnown, "iterations that run into each other");
+  }
+}
+
+// Other schedules plan, and the integer program knows, F, B and W in one pipeline.
+void refuse_what_proofs_lack(const Case& made, const Program& program) {
+  constexpr const char* kKnown = "orders of F, B, W and BW in one pipeline are known";
+  if (program.placement().directions() > 1) refuse(made, kKnown, "several copies of the model");
+  if (program.shape().splits > 1) refuse(made, kKnown, "sequence splits");
+  if (program.wrap_around() != WrapAround::kEvery) {
+    refuse(made, kKnown, "a way back that is not always waited for");
+  }
+  if (program.recomputes()) refuse(made, kKnown, "recomputation");
+  if (made.blocking) refuse(made, kKnown, "transfers that hold devices");
   if (overtakes_unequally(program, made.problem)) {
-    refuse("microbatches that cost unequally and overtake each other");
+    refuse(made, kKnown, "microbatches that cost unequally and overtake each other");
   }
 }
 
@@ -52,17 +63,6 @@ std::shared_ptr<const Scenario> undisturbed(const Case& made) {
   scenario.perturb = {};
   if (scenario.batch.unequal) scenario.batch.unequal->draw.runs = 1;
   return std::make_shared<const Scenario>(std::move(scenario));
-}
-
-// The order with each F held back until there is room in the limit.
-Program held_back(const Program& program, const Problem& problem, Bytes limit) {
-  const Problem planning = for_planning(problem);
-  if (limit < planning.device_activation()) {
-    throw InfeasibleError(fmt::format("no order keeps {}: one microbatch takes {}", human(limit),
-                                      human(planning.device_activation())));
-  }
-  const WithinResult run = run_within(planning, limit, program.lists(), {.hold_back = true});
-  return {program.shape(), program.placement(), run.lists};
 }
 
 Seconds time_in(const Problem& problem, const Program& program) {
@@ -93,12 +93,19 @@ Program paired(const Program& came, Program refined, const Improved& so_far,
 }
 
 // Sets the lower bound of programs with and without fused backwards, and with blocks.
-void add_bound(const Problem& apart, const Problem& as_it_came, Improved& result) {
-  const Seconds bound = bound_with_pairs(apart, result.limit).seconds();
-  const Seconds bound_fused = bound_with_pairs(as_it_came, result.limit).seconds();
+void add_bound(const Program& order, const Problem& as_it_came, Improved& result) {
+  const Seconds bound = bound_like(order, result.apart, result.limit, true);
+  const Seconds bound_fused = bound_like(order, as_it_came, result.limit, true);
   result.bound = std::min(bound, bound_fused);
-  result.reason =
-      reason_of_bound_with_pairs(bound <= bound_fused ? apart : as_it_came, result.limit);
+  result.reason = reasoned_bound_like(order, bound <= bound_fused ? result.apart : as_it_came,
+                                      result.limit, true)
+                      .reason;
+}
+
+// True if schedules plan such orders: F, B and W in one direction.
+bool is_planned(const Program& order) {
+  return order.placement().directions() == 1 && order.shape().splits == 1 &&
+         order.wrap_around() == WrapAround::kEvery && !order.recomputes();
 }
 
 // The order itself where it keeps the limit, else held back, and what else is planned within it.
@@ -109,7 +116,7 @@ std::vector<Program> starts_of(const Program& split, const Problem& problem, con
   if (!fits && (others || so_far.held_back)) {
     starts.push_back(held_back(split, problem, so_far.limit));
   }
-  if (fits && !others) return starts;
+  if ((fits && !others) || !is_planned(split)) return starts;
   const Problem counted = for_planning(problem);
   if (so_far.limit >= counted.device_activation()) {
     starts.push_back(first_come(counted, so_far.limit));
@@ -117,6 +124,49 @@ std::vector<Program> starts_of(const Program& split, const Problem& problem, con
   std::ranges::move(planned_within(problem, so_far.limit, Included::kSought),
                     std::back_inserter(starts));
   return starts;
+}
+
+// Takes the order where its iteration is the shortest so far. Where transfers hold devices its
+// devices may wait for each other: then it does not count.
+void take_if_shorter(Program order, Improved& result) {
+  Case made = result.after;
+  made.choice.program = std::make_shared<const Program>(std::move(order));
+  try {
+    const Seconds seconds = simulate(made).report.iteration;
+    if (seconds >= result.seconds_after) return;
+    result.seconds_after = seconds;
+    result.after = std::move(made);
+  } catch (const InfeasibleError&) {
+    if (!made.blocking) throw;
+  }
+}
+
+// Refines the shortest of the orders. Refinement does not know transfers that hold devices: there
+// it runs several times, and the order it starts from counts too.
+void refine_starts(const Program& came, const std::vector<Program>& starts,
+                   const RefineOptions& options, Improved& result) {
+  constexpr unsigned kRunsWhereBlocking = 4;
+  const Problem& problem = result.apart;
+  result.seconds_after = Seconds(std::numeric_limits<double>::infinity());
+  if (starts.empty()) {
+    take_if_shorter(came, result);
+    return;
+  }
+  const Program& start = least_of(starts, problem);
+  const unsigned runs = result.after.blocking ? kRunsWhereBlocking : 1;
+  for (unsigned run = 0; run < runs; ++run) {
+    RefineOptions each = options;
+    each.seed += run;
+    each.effort /= runs;
+    Program best = refine(start, problem, result.limit, each);
+    if (gains_by_pairs(problem)) best = paired(came, std::move(best), result, each);
+    take_if_shorter(std::move(best), result);
+  }
+  if (runs > 1) take_if_shorter(start, result);
+  if (result.held_back && std::isinf(result.seconds_after.value())) {
+    throw InfeasibleError(result.before.choice.name +
+                          ": transfers that hold devices make every order found wait for itself");
+  }
 }
 
 }  // namespace
@@ -132,6 +182,7 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.before = prepare(scenario, made.choice);
   const auto program = make_program(result.before);
   refuse_what_refinement_lacks(result.before, *program);
+  if (others) refuse_what_proofs_lack(result.before, *program);
   const auto split = std::make_shared<const Program>(with_backwards_apart(without_pairs(*program)));
   ScheduleChoice choice = made.choice;
   choice.program = split;
@@ -150,25 +201,18 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   const bool fits = peak_apart <= kRounding * result.limit;
   result.held_back = result.peak_before > kRounding * result.limit;
   const std::vector<Program> starts = starts_of(*split, problem, result, fits, others);
-  auto refined = program;
-  if (!starts.empty()) {
-    Program best = refine(least_of(starts, problem), problem, result.limit, options);
-    if (gains_by_pairs(problem)) best = paired(*program, std::move(best), result, options);
-    refined = std::make_shared<const Program>(std::move(best));
-  }
-  result.after.choice.program = refined;
   result.seconds_before = simulate(result.before).report.iteration;
-  result.seconds_after = simulate(result.after).report.iteration;
+  refine_starts(*program, starts, options, result);
   const bool stays = !result.held_back && result.seconds_after >= result.seconds_before;
   if (stays) {
     result.after = result.before;
-    result.after.choice.program = refined = program;
+    result.after.choice.program = program;
     result.seconds_after = result.seconds_before;
   }
-  const Evaluation evaluated = evaluate(*refined, stays ? as_it_came : problem);
+  const Evaluation evaluated = evaluate(*result.after.choice.program, stays ? as_it_came : problem);
   result.peak_after = evaluated.peak_activation();
   result.time = time_of(evaluated, problem.objective);
-  add_bound(problem, as_it_came, result);
+  add_bound(*program, as_it_came, result);
   return result;
 }
 

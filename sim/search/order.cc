@@ -16,26 +16,23 @@ constexpr std::array kBeside{PassKind::kBW, PassKind::kB, PassKind::kW};
 
 }  // namespace
 
-Order::Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
-             bool blocks)
-    : p_(problem.shape.devices),
+Order::Order(const Problem& problem, int units, double limit, std::vector<Word> words, bool blocks,
+             const Spelling& spelling)
+    : problem_(problem),
+      p_(problem.shape.devices),
       v_(problem.shape.chunks),
-      m_(microbatches),
-      longest_(3 * v_ * m_),
-      letters_(3 * v_),
+      m_(units),
+      letters_(spelling.kinds * v_),
+      spelling_(spelling),
+      mapped_(!spelling.units.empty()),
+      joins_(blocks),
+      count_(p_ * letters_),
       length_(p_),
       limit_(limit),
       from_zero_(problem.objective == Objective::kMakespan),
-      table_(p_ * letters_),
+      table_(count_.size()),
       words_(std::move(words)),
-      start_(p_, longest_),
-      end_(start_),
-      held_(start_),
-      work_after_(start_),
-      counts_(p_ * longest_, letters_),
       ends_(table_.size(), m_),
-      trial_start_(start_),
-      trial_end_(start_),
       trial_ends_(ends_),
       base_(table_.size()),
       done_(table_.size()),
@@ -48,8 +45,55 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
   costs_.resize(table_.size() * std::max<size_t>(1, problem.kinds.size()));
   kind_of_unit_ = problem.kind_of_unit;
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) add_stage(problem, vs);
-  for (int d = 0; d < p_; ++d) length_[d] = 3 * problem.placement.chunks(d) * m_;
-  if (blocks) add_blocks(problem);
+  add_lengths(problem.placement);
+  if (mapped_) add_units(problem.placement);
+  start_ = end_ = held_ = work_after_ = trial_start_ = trial_end_ = Grid<double>(p_, longest_);
+  counts_ = Grid<std::uint32_t>(p_ * longest_, letters_);
+  if (blocks && kind_of_unit_.empty()) add_blocks(problem);
+}
+
+void Order::add_lengths(const Placement& place) {
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const int kinds = spelling_.recompute(vs) ? 4 : 3;
+    for (int kind = 0; kind < kinds; ++kind) {
+      const int of = index(place.device(vs), kind * v_ + place.chunk(vs));
+      count_[of] = static_cast<std::uint32_t>(mapped_ ? spelling_.units[of].size() : m_);
+      length_[place.device(vs)] += static_cast<int>(count_[of]);
+    }
+  }
+  longest_ = *std::ranges::max_element(length_);
+}
+
+void Order::add_units(const Placement& place) {
+  units_ = sources_ = Grid<std::uint32_t>(table_.size(), m_, kNoWait);
+  for (size_t of = 0; of < table_.size(); ++of) {
+    std::ranges::copy(spelling_.units[of], units_.row(of).begin());
+  }
+  for (int d = 0; d < p_; ++d) {
+    for (int letter = 0; letter < letters_; ++letter) add_sources(place, d, index(d, letter));
+  }
+}
+
+// Finds the numbers of those that a letter's occurrences wait for.
+void Order::add_sources(const Placement& place, int device, int of) {
+  const int source = table_[of].source;
+  if (source < 0) return;
+  const auto& sent = spelling_.units[source];
+  std::vector<std::uint32_t> number(m_);
+  for (size_t n = 0; n < sent.size(); ++n) number[sent[n]] = static_cast<std::uint32_t>(n);
+  for (size_t n = 0; n < spelling_.units[of].size(); ++n) {
+    const std::uint32_t unit = spelling_.units[of][n];
+    if (waits(place, device, of, unit)) sources_(of, n) = number[unit];
+  }
+}
+
+// True if the message to a letter of another stage is waited for (WrapAround).
+bool Order::waits(const Placement& place, int device, int of, std::uint32_t unit) const {
+  if (spelling_.wrap_around == WrapAround::kEvery || unit % p_ == 0) return true;
+  const int vs = place.virtual_stage(device, of % letters_ % v_);
+  const int forward = of % letters_ < v_ ? place.upstream(vs) : vs;
+  const int next = place.downstream(forward);
+  return place.device(forward) != p_ - 1 || place.device(next) != 0;
 }
 
 void Order::add_blocks(const Problem& problem) {
@@ -75,7 +119,7 @@ void Order::add_stage(const Problem& problem, int vs) {
     const StagePass pass{kind, vs};
     Letter& letter = table_[index(place, pass)];
     const StagePass source = source_of(place, pass);
-    // On its own stage a word keeps F before B before W.
+    // On its own stage a word keeps F before R before B before W.
     if (source.exists() && source.vs != vs) letter.source = index(place, source);
     const StagePass target = target_of(place, pass);
     if (target.exists() && place.device(target.vs) != place.device(vs)) {
@@ -92,6 +136,7 @@ void Order::add_stage(const Problem& problem, int vs) {
 void Order::add_costs(const Placement& place, int vs, const std::vector<StageCost>& stages,
                       size_t kind) {
   const StageCost& cost = stages[vs];
+  const bool recomputes = spelling_.recompute(vs);
   const auto add = [&](PassKind pass, Seconds seconds, Bytes bytes) {
     Cost& one = costs_[kind * table_.size() + index(place, {pass, vs})];
     one = {seconds.value(), bytes.value(), 0};
@@ -100,13 +145,18 @@ void Order::add_costs(const Placement& place, int vs, const std::vector<StageCos
       one.message = stages[std::min(source.vs, vs)].transfer.value();
     }
   };
-  add(PassKind::kF, cost.forward, cost.activation);
+  add(PassKind::kF, cost.forward, recomputes ? cost.checkpoint : cost.activation);
   add(PassKind::kB, cost.backward_input, cost.weight_stash - cost.activation);
   add(PassKind::kW, cost.backward_weight, -cost.weight_stash);
+  if (!recomputes) return;
+  add(PassKind::kR, cost.recompute.value_or(cost.forward), cost.activation - cost.checkpoint);
 }
 
 int Order::index(const Placement& place, const StagePass& pass) const {
-  const int kind = pass.kind == PassKind::kF ? 0 : pass.kind == PassKind::kB ? 1 : 2;
+  const int kind = pass.kind == PassKind::kF   ? 0
+                   : pass.kind == PassKind::kB ? 1
+                   : pass.kind == PassKind::kW ? 2
+                                               : 3;
   return index(place.device(pass.vs), kind * v_ + place.chunk(pass.vs));
 }
 
@@ -158,6 +208,15 @@ double Order::block_seconds(int d, int position) const {
   const int forward = letter_of(word[position]);
   const int backward = letter_of(word[position + 1]);
   const size_t kind = is_joined(d, position + 2) ? 0 : backward / v_;
+  if (blocks_.empty()) {
+    const Placement& place = problem_.placement;
+    const OverlappedPair pair{
+        {PassKind::kF, static_cast<std::uint16_t>(forward), unit_at(d, position)},
+        {kBeside[kind], static_cast<std::uint16_t>(backward % v_), unit_at(d, position + 1)}};
+    return pair_seconds(problem_, place.virtual_stage(d, forward),
+                        place.virtual_stage(d, backward % v_), pair)
+        ->value();
+  }
   return blocks_[((d * v_ + forward) * v_ + backward % v_) * kBeside.size() + kind];
 }
 
@@ -181,15 +240,15 @@ bool Order::fits(int d, int first, int last) {
 }
 
 // True if the pass at a position may cross all of [first, last]. None is of its own letter, nor its
-// microbatch's F, B or W of the same chunk.
+// unit's F, R, B or W of the same chunk.
 bool Order::crosses(int d, int position, int first, int last) const {
   const Word& word = words_[d];
   const int letter = letter_of(word[position]);
-  const std::uint32_t unit = number(d, position);
+  const std::uint32_t unit = unit_at(d, position);
   for (int i = first; i <= last; ++i) {
     const int other = letter_of(word[i]);
     if (other == letter) return false;
-    if (other % v_ == letter % v_ && number(d, i) == unit) return false;
+    if (other % v_ == letter % v_ && unit_at(d, i) == unit) return false;
   }
   return true;
 }
@@ -210,22 +269,22 @@ bool Order::move(int d, int from, int to, double bound) {
   return attempt(d, first, bound);
 }
 
-// True if the pass at `weight` is a single W of the microbatch and chunk of the B at `backward`.
+// True if the pass at `weight` is a single W of the unit and chunk of the B at `backward`.
 bool Order::is_weight_of(int d, int weight, int backward) const {
   if (weight >= length_[d] || is_joined(d, weight) || is_joined(d, weight + 1)) return false;
   return letter_of(words_[d][weight]) == letter_of(words_[d][backward]) + v_ &&
-         letter_of(words_[d][backward]) / v_ == 1 && number(d, weight) == number(d, backward);
+         letter_of(words_[d][backward]) / v_ == 1 && unit_at(d, weight) == unit_at(d, backward);
 }
 
-// True if the F at `from` may stand before the backward at `first`, of another microbatch.
+// True if the F at `from` may stand before the backward at `first`, of another unit.
 bool Order::may_join(int d, int from, int first) const {
-  if (number(d, from) == number(d, first)) return false;
+  if (unit_at(d, from) == unit_at(d, first)) return false;
   return from < first ? crosses(d, from, from + 1, first - 1) : crosses(d, from, first, from - 1);
 }
 
 bool Order::join(int d, int from, int to, bool whole, double bound) {
   if (!is_forward(d, from)) std::swap(from, to);
-  if (!is_forward(d, from) || is_forward(d, to)) return false;
+  if (!is_forward(d, from) || !is_backward(d, to)) return false;
   const int begin = begin_of(d, to);
   const int first = is_forward(d, begin) ? begin + 1 : begin;
   int end = end_of(d, to);
@@ -313,7 +372,7 @@ bool Order::trial(double bound) {
     head_ = head_ + 1 == queue_.size() ? 0 : head_ + 1;
     --queued_count_;
     queued_[d] = 0;
-    if (!(has_blocks() ? advance<true>(d, bound) : advance<false>(d, bound))) return false;
+    if (!advance(d, bound)) return false;
   }
   double latest = 0;
   double mean = 0;
@@ -336,7 +395,7 @@ void Order::start_trial() {
     if (from < length_[d]) {
       std::ranges::copy(counts_.row(row(d, from)), base);
     } else {
-      std::fill_n(base, letters_, static_cast<std::uint32_t>(m_));
+      std::copy_n(count_.begin() + index(d, 0), letters_, base);
     }
     clock_[d] = from > 0 ? end_(d, from - 1) : 0;
     first_[d] = from > 0 ? start_(d, 0) : -1;
@@ -350,29 +409,38 @@ void Order::start_trial() {
   queued_count_ = queue_.size();
 }
 
-// When what the pass of an index and unit waits for is there; never, where that has not run.
-double Order::arrival(int of, std::uint32_t unit) const {
+// When what an index's n-th occurrence waits for is there; never, where that has not run.
+template <bool mapped>
+double Order::arrival(int of, std::uint32_t number) const {
   const int source = table_[of].source;
   if (source < 0) return 0;
-  if (done_[source] <= unit) return kNever;
-  const Ends& sent = unit < base_[source] ? ends_ : trial_ends_;
-  return sent(source, unit) + cost(of, unit).message;
+  const std::uint32_t awaited = mapped ? sources_(of, number) : number;
+  if (mapped && awaited == kNoWait) return 0;
+  if (done_[source] <= awaited) return kNever;
+  const Ends& sent = awaited < base_[source] ? ends_ : trial_ends_;
+  return sent(source, awaited) + cost(of, number).message;
 }
 
 // The same of the pass at a position and all that are joined to it. A joined pass waits for nothing
 // more.
+template <bool mapped>
 double Order::arrival_at(int d, int position) const {
   if (is_joined(d, position)) return 0;
   double latest = 0;
   do {
     const int of = index(d, letter_of(words_[d][position]));
-    latest = std::max(latest, arrival(of, done_[of]));
+    latest = std::max(latest, arrival<mapped>(of, done_[of]));
   } while (is_joined(d, ++position));
   return latest;
 }
 
+bool Order::advance(int d, double bound) {
+  if (mapped_) return joins_ ? advance<true, true>(d, bound) : advance<false, true>(d, bound);
+  return joins_ ? advance<true, false>(d, bound) : advance<false, false>(d, bound);
+}
+
 // Runs a device until it waits; false when it can no longer end within the bound.
-template <bool blocks>
+template <bool blocks, bool mapped>
 bool Order::advance(int d, double bound) {
   const Word& word = words_[d];
   const auto starts = trial_start_.row(d);
@@ -384,16 +452,16 @@ bool Order::advance(int d, double bound) {
   int i = position_[d];
   for (; i < length; ++i) {
     const int of = index(d, blocks ? letter_of(word[i]) : word[i]);
-    const std::uint32_t unit = done_[of];
-    const double arrived = blocks ? arrival_at(d, i) : arrival(of, unit);
+    const std::uint32_t number = done_[of];
+    const double arrived = blocks ? arrival_at<mapped>(d, i) : arrival<mapped>(of, number);
     if (arrived == kNever) break;
     now = std::max(now, arrived);
     starts[i] = blocks && is_joined(word[i]) ? starts[i - 1] : now;
     if (first < 0) first = now;
-    const double seconds = cost(of, unit).seconds;
+    const double seconds = cost(of, number).seconds;
     now += blocks ? seconds_at(d, i, seconds) : seconds;
-    ends[i] = trial_ends_(of, unit) = now;
-    done_[of] = unit + 1;
+    ends[i] = trial_ends_(of, number) = now;
+    done_[of] = number + 1;
     ++evaluated_;
     if (now + work_after[i] - first > bound) return false;
     if (table_[of].receiver >= 0) wake(table_[of].receiver);

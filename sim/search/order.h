@@ -1,10 +1,9 @@
 // The orders of a program's devices as words over few letters, with times that follow a change
 // without starting over.
 //
-// A letter is a kind of pass (F, B, W) of one chunk. Microbatches pass a stage in order, so that
-// the n-th occurrence of a letter is microbatch n, at that one's cost. Any words with m of each
-// letter that keep F before B before W are a program. Times are plain seconds, bytes plain bytes:
-// this is the hot loop of `refine`.
+// Letters, and the unit of a letter's n-th occurrence, are those of spelling.h. Any words with as
+// many of each letter that keep F before R before B before W of every unit are a program. Times are
+// plain seconds, bytes plain bytes: this is the hot loop of `refine`.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +14,22 @@
 #include "sim/core/grid.h"
 #include "sim/pipeline/dependencies.h"
 #include "sim/pipeline/problem.h"
-#include "sim/search/bound.h"
+#include "sim/search/spelling.h"
 
 namespace pipesim {
 
 class Order {
  public:
-  using Word = std::vector<std::uint16_t>;
-  static constexpr std::uint16_t kJoined = 0x8000;  // beside a letter: to the one before it
-  static bool is_joined(std::uint16_t pass) { return (pass & kJoined) != 0; }
-  static int letter_of(std::uint16_t pass) { return pass & ~kJoined; }
+  using Word = Spelling::Word;
+  static constexpr std::uint16_t kJoined = Spelling::kJoined;
+  static bool is_joined(std::uint16_t pass) { return Spelling::is_joined(pass); }
+  static int letter_of(std::uint16_t pass) { return Spelling::letter_of(pass); }
 
-  // `words` by device; letter = kind * chunks + chunk, kind 0 F, 1 B, 2 W. A device with fewer
-  // chunks than others has fewer letters, and a shorter word. `blocks`: passes may be joined; the
-  // problem has seconds of blocks, and its units cost alike.
-  Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
-        bool blocks = false);
+  // `words` by device. A device with fewer chunks than others has fewer letters, and a shorter
+  // word. `units`: of the problem, or fewer where the n-th occurrence is unit n. `blocks`: passes
+  // may be joined; the problem has seconds of blocks, and outlives the order.
+  Order(const Problem& problem, int units, double limit, std::vector<Word> words,
+        bool blocks = false, const Spelling& spelling = {});
 
   // Other words; `evaluate` next.
   void restart(std::vector<Word> words) { words_ = std::move(words); }
@@ -51,17 +50,17 @@ class Order {
   [[nodiscard]] double score() const { return score_; }  // cost, and a little of the mean span
   [[nodiscard]] double cost() const { return cost_; }    // the time that counts
   [[nodiscard]] const std::vector<Word>& words() const { return words_; }
-  [[nodiscard]] int microbatches() const { return m_; }
+  [[nodiscard]] int units() const { return m_; }
   [[nodiscard]] std::uint64_t evaluated() const { return evaluated_; }
   // Start of the pass at `position`, of the last order that was accepted.
   [[nodiscard]] double start(int device, int position) const { return start_(device, position); }
   [[nodiscard]] int length(int device) const { return length_[device]; }  // passes of a device
   [[nodiscard]] int longest() const { return longest_; }                  // of the lengths
   // True where passes may be joined.
-  [[nodiscard]] bool has_blocks() const { return !blocks_.empty(); }
+  [[nodiscard]] bool has_blocks() const { return joins_; }
 
-  // Start of the B of the first stage of microbatch `unit`, of units that cost alike. In a block it
-  // is as long before the end as B takes alone.
+  // Start of the B of the first stage of `unit`, of units that cost alike, the n-th being unit n.
+  // In a block it is as long before the end as B takes alone.
   [[nodiscard]] double first_stage_backward(int unit) const;
   // How many passes of `device` start before `time`.
   [[nodiscard]] int position_at(int device, double time) const;
@@ -77,10 +76,17 @@ class Order {
     double bytes = 0;    // acquired, or less than nothing: released
     double message = 0;  // from the letter's source
   };
-  // When the letters of an order have ended: by index of the letter and microbatch.
+  // When the letters of an order have ended: by index of the letter and number of its occurrence.
   using Ends = Grid<double>;
 
+  // A letter's occurrence whose result is never waited for.
+  static constexpr std::uint32_t kNoWait = std::numeric_limits<std::uint32_t>::max();
+
   void add_stage(const Problem& problem, int vs);
+  void add_lengths(const Placement& place);
+  void add_units(const Placement& place);
+  void add_sources(const Placement& place, int device, int of);
+  [[nodiscard]] bool waits(const Placement& place, int device, int of, std::uint32_t unit) const;
   void add_blocks(const Problem& problem);
   // Stores the costs of a stage's units of one kind.
   void add_costs(const Placement& place, int vs, const std::vector<StageCost>& stages, size_t kind);
@@ -89,23 +95,36 @@ class Order {
   [[nodiscard]] int index(const Placement& place, const StagePass& pass) const;
   // Row of a position among those of all devices.
   [[nodiscard]] int row(int device, int position) const { return device * longest_ + position; }
-  // The cost of an index and unit, and of the pass at a position, whose letters are counted.
-  [[nodiscard]] const Cost& cost(int of, std::uint32_t unit) const {
-    return costs_[kind_of_unit_.empty() ? of : kind_of_unit_[unit] * table_.size() + of];
+  // The unit of an index's n-th occurrence.
+  [[nodiscard]] std::uint32_t unit(int of, std::uint32_t number) const {
+    return mapped_ ? units_(of, number) : number;
+  }
+  // The cost of an index's n-th occurrence, and of the pass at a position, whose letters are
+  // counted.
+  [[nodiscard]] const Cost& cost(int of, std::uint32_t number) const {
+    if (kind_of_unit_.empty()) return costs_[of];
+    return costs_[kind_of_unit_[unit(of, number)] * table_.size() + of];
   }
   [[nodiscard]] const Cost& cost_at(int device, int position) const {
     const int letter = letter_of(words_[device][position]);
     return cost(index(device, letter), number(device, position));
   }
-  // The microbatch of the pass at a position.
+  // How many of the letter at a position stand before it.
   [[nodiscard]] std::uint32_t number(int device, int position) const {
     return counts_(row(device, position), letter_of(words_[device][position]));
+  }
+  [[nodiscard]] std::uint32_t unit_at(int device, int position) const {
+    return unit(index(device, letter_of(words_[device][position])), number(device, position));
   }
   [[nodiscard]] bool is_joined(int device, int position) const {
     return has_blocks() && position < length_[device] && is_joined(words_[device][position]);
   }
   [[nodiscard]] bool is_forward(int device, int position) const {
     return letter_of(words_[device][position]) < v_;
+  }
+  [[nodiscard]] bool is_backward(int device, int position) const {
+    const int kind = letter_of(words_[device][position]) / v_;
+    return kind == 1 || kind == 2;
   }
   // The first position of a pass's block, and the one behind it; of a single pass its own.
   [[nodiscard]] int begin_of(int device, int position) const;
@@ -125,21 +144,31 @@ class Order {
   void count_work(int device, int first, int last);
   bool trial(double bound);
   void start_trial();
-  [[nodiscard]] double arrival(int of, std::uint32_t unit) const;
+  template <bool mapped>
+  [[nodiscard]] double arrival(int of, std::uint32_t number) const;
+  template <bool mapped>
   [[nodiscard]] double arrival_at(int device, int position) const;
-  template <bool blocks>
+  template <bool blocks, bool mapped>
+  bool advance(int device, double bound);
   bool advance(int device, double bound);
   void wake(int device);
   void accept();
 
-  int p_, v_, m_, longest_, letters_;
-  std::vector<int> length_;
+  const Problem& problem_;
+  int p_, v_, m_, letters_, longest_ = 0;
+  Spelling spelling_;
+  bool mapped_, joins_;
+  std::vector<std::uint32_t> count_;  // of a letter's occurrences, by index
+  std::vector<int> length_;           // by device
   double limit_;
   bool from_zero_;                           // spans count from the start of all
   std::vector<Letter> table_;                // by index
   std::vector<Cost> costs_;                  // by kind of unit and index
   std::vector<std::uint32_t> kind_of_unit_;  // empty where units cost alike
-  std::vector<double> blocks_;    // seconds, by device, chunk of F, chunk of backward and its kind
+  // Where they do, seconds of blocks by device, chunk of F, chunk of backward and its kind.
+  std::vector<double> blocks_;
+  // Where `mapped_`, by index and number: the unit, and the number of what it waits for.
+  Grid<std::uint32_t> units_, sources_;
   int first_stage_backward_ = 0;  // its index
   std::vector<Word> words_;
   Word kept_;           // what a change replaces,

@@ -12,7 +12,9 @@
 #include "sim/planning/justify.h"
 #include "sim/planning/room.h"
 #include "sim/search/bound.h"
+#include "sim/search/bound_like.h"
 #include "sim/search/order.h"
+#include "sim/search/spelling.h"
 
 namespace pipesim {
 namespace {
@@ -27,111 +29,6 @@ constexpr double kLeast = 300;      // likewise, of any moves: fewer were not se
 // one escapes from orders that many small moves cannot leave.
 constexpr std::array kAllowances{0.003, 0.3, 0.03, 1.0, 0.01, 0.1};
 
-// Letters of one device: appends, and says whether there is one for the pass. The n-th pass of a
-// letter becomes that of microbatch n: where microbatches that cost alike overtake each other this
-// is never later, since the n-th of what it waits for is not.
-class Speller {
- public:
-  Speller(int chunks, Order::Word& word) : chunks_(chunks), word_(word), seen_(3 * chunks) {}
-
-  bool add(const Program& program, const Pass& pass) {
-    if (pass.kind != PassKind::kFB) return add(pass, 0);
-    const OverlappedPair& pair = program.pair(pass);
-    return keeps(pair) && add(pair.forward, 0) && add(pair.backward, Order::kJoined);
-  }
-
- private:
-  [[nodiscard]] int letter(int kind, const Pass& pass) const { return kind * chunks_ + pass.chunk; }
-
-  // True if the letters of a block are those of two microbatches, B and W of one.
-  [[nodiscard]] bool keeps(const OverlappedPair& pair) const {
-    const Pass& backward = pair.backward;
-    const int number = seen_[letter(backward.kind == PassKind::kW ? 2 : 1, backward)];
-    const bool whole = backward.kind != PassKind::kBW || number == seen_[letter(2, backward)];
-    return whole && number != seen_[letter(0, pair.forward)];
-  }
-
-  bool add(const Pass& pass, std::uint16_t joined) {
-    switch (pass.kind) {
-      case PassKind::kF:
-        return add(0, pass, joined);
-      case PassKind::kB:
-        return add(1, pass, joined);
-      case PassKind::kW:
-        return add(2, pass, joined);
-      case PassKind::kBW:
-        return add(1, pass, joined) && add(2, pass, joined);
-      default:
-        return false;
-    }
-  }
-
-  bool add(int kind, const Pass& pass, std::uint16_t joined) {
-    ++seen_[letter(kind, pass)];
-    word_.push_back(static_cast<std::uint16_t>(letter(kind, pass) | joined));
-    return true;
-  }
-
-  int chunks_;
-  Order::Word& word_;
-  std::vector<int> seen_;  // passes of each letter
-};
-
-// The words of a program, its BW split; empty when it has other passes, or blocks of units that
-// cost unequally.
-Words words_of(const Program& program, const Problem& problem) {
-  const Shape& shape = program.shape();
-  const Placement& place = program.placement();
-  if (!program.pairs().empty() && !problem.kinds.empty()) return {};
-  if (shape.splits != 1 || place.directions() != 1) return {};
-  Words words(shape.devices);
-  for (int d = 0; d < shape.devices; ++d) {
-    Speller speller(shape.chunks, words[d]);
-    for (const Pass& pass : program.passes(d)) {
-      if (!speller.add(program, pass)) return {};
-    }
-  }
-  return words;
-}
-
-// Passes of one device from its word, in order.
-class Reader {
- public:
-  Reader(int chunks, std::vector<Pass>& list, std::vector<OverlappedPair>& pairs)
-      : chunks_(chunks), next_(3 * chunks), list_(list), pairs_(pairs) {}
-
-  void add(std::uint16_t letter) {
-    constexpr std::array kKinds{PassKind::kF, PassKind::kB, PassKind::kW};
-    const int of = Order::letter_of(letter);
-    const Pass pass = make_pass(kKinds.at(of / chunks_), next_[of]++, of % chunks_);
-    if (!Order::is_joined(letter)) {
-      list_.push_back(pass);
-    } else if (list_.back().kind == PassKind::kFB) {
-      pairs_.back().backward.kind = PassKind::kBW;
-    } else {
-      pairs_.push_back({list_.back(), pass});
-      list_.back() = make_pass(PassKind::kFB, static_cast<int>(pairs_.size()) - 1);
-    }
-  }
-
- private:
-  int chunks_;
-  std::vector<int> next_;
-  std::vector<Pass>& list_;
-  std::vector<OverlappedPair>& pairs_;
-};
-
-Program program_of(const Problem& problem, const Words& words) {
-  PassLists lists(words.size());
-  std::vector<OverlappedPair> pairs;
-  for (size_t d = 0; d < words.size(); ++d) {
-    Reader reader(problem.shape.chunks, lists[d], pairs);
-    lists[d].reserve(words[d].size());
-    for (const std::uint16_t letter : words[d]) reader.add(letter);
-  }
-  return {problem.shape, problem.placement, std::move(lists), std::move(pairs)};
-}
-
 // Where every device stands when the B of microbatches `first` and `first + count` start on the
 // first stage, or nothing when a device does not run every letter `count` times between.
 std::optional<std::vector<std::pair<int, int>>> window(const Order& order, int letters, int first,
@@ -143,7 +40,7 @@ std::optional<std::vector<std::pair<int, int>>> window(const Order& order, int l
   for (size_t d = 0; d < order.words().size(); ++d) {
     const int a = order.position_at(static_cast<int>(d), from);
     const int b = order.position_at(static_cast<int>(d), to);
-    if (b - a != order.length(static_cast<int>(d)) / order.microbatches() * count) {
+    if (b - a != order.length(static_cast<int>(d)) / order.units() * count) {
       return std::nullopt;
     }
     std::ranges::fill(seen, 0);
@@ -157,10 +54,10 @@ std::optional<std::vector<std::pair<int, int>>> window(const Order& order, int l
 
 // `count` microbatches less, out of the middle.
 std::optional<Words> shortened(const Order& order, int letters, int count) {
-  const int middle = (order.microbatches() - count) / 2;
+  const int middle = (order.units() - count) / 2;
   for (const int shift : {0, 1, -1, 2, -2, 3, -3}) {
     const int first = middle + shift;
-    if (first < 0 || first + count >= order.microbatches()) continue;
+    if (first < 0 || first + count >= order.units()) continue;
     const auto cuts = window(order, letters, first, count);
     if (!cuts) continue;
     Words words = order.words();
@@ -268,17 +165,18 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
 }
 
 // The order justified, where it costs less so; it is evaluated, and the order stands there.
-// Justification knows only microbatches that cost alike, and no blocks.
-Words justified(Order& order, const Problem& problem, double limit) {
+// Justification knows only microbatches that cost alike, F, B and W, one direction and no blocks.
+Words justified(Order& order, const Problem& problem, const Spelling& spelling, double limit) {
   Words words = order.words();
-  if (!problem.kinds.empty() || order.has_blocks()) return words;
+  const bool plain = spelling.units.empty() && spelling.recomputes.empty();
+  if (!plain || !problem.kinds.empty() || order.has_blocks()) return words;
   const double cost = order.cost();
-  PassLists lists = program_of(problem, words).lists();
+  PassLists lists = program_of(problem, spelling, words).lists();
   Justifier justify(problem);
   justify.set_limit(Bytes(limit));
   justify.run(lists);
   justify.save(lists);
-  order.restart(words_of({problem.shape, problem.placement, std::move(lists)}, problem));
+  order.restart(spelled({problem.shape, problem.placement, std::move(lists)}, problem)->words);
   if (order.evaluate() && order.cost() < cost) return order.words();
   order.restart(words);
   order.evaluate();
@@ -295,13 +193,13 @@ int rounds_of(double evaluations) {
 // In rounds, where the effort is enough for several: from the start and from the best in turn, the
 // first best being the start justified. From an order that has been evaluated, and leaves it at
 // another.
-Words improve(Order& order, const Problem& problem, double limit, std::uint64_t seed,
-              const Target& target) {
+Words improve(Order& order, const Problem& problem, const Spelling& spelling, double limit,
+              std::uint64_t seed, const Target& target) {
   double passes = 0;
   for (const auto& word : order.words()) passes += static_cast<double>(word.size());
   const int rounds = rounds_of(target.effort / passes);
   const Words start = order.words();
-  Words best = justified(order, problem, limit);
+  Words best = justified(order, problem, spelling, limit);
   double score = order.score();
   double cost = order.cost();
   for (int round = 0; round < rounds && cost > target.bound; ++round) {
@@ -318,29 +216,27 @@ Words improve(Order& order, const Problem& problem, double limit, std::uint64_t 
   return best;
 }
 
-Seconds bound_of(const Order& order, const Problem& problem, Bytes limit) {
-  return order.has_blocks() ? bound_with_pairs(problem, limit).seconds()
-                            : lower_bound(problem, limit);
-}
-
 // Refines a program of few microbatches and repeats its steady state for all of them. Leaves
 // `order` at another order.
-std::optional<Words> improve_short(Order& order, const Problem& problem, double limit,
+std::optional<Words> improve_short(Order& order, const Problem& problem, const Program& program,
+                                   const Spelling& spelling, double limit,
                                    const RefineOptions& options) {
-  const int letters = 3 * problem.shape.chunks;
+  const int letters = spelling.kinds * problem.shape.chunks;
   const int enough = 3 * problem.shape.devices + 2;
-  const int excess = order.microbatches() - enough;
+  const int excess = order.units() - enough;
   // A steady state repeats where microbatches cost alike.
-  if (excess < problem.shape.devices || !problem.kinds.empty()) return std::nullopt;
+  if (excess < problem.shape.devices || !problem.kinds.empty() || !spelling.units.empty()) {
+    return std::nullopt;
+  }
   const auto cut = shortened(order, letters, excess);
   if (!cut) return std::nullopt;
-  Order few(problem, enough, limit, *cut, order.has_blocks());
+  Order few(problem, enough, limit, *cut, order.has_blocks(), spelling);
   if (!few.evaluate()) return std::nullopt;
   Problem shorter = problem;
   shorter.shape.microbatches = enough;
-  const Target target{options.effort, bound_of(few, shorter, Bytes(limit)).value() * kRounding,
-                      options.stop};
-  few.restart(improve(few, shorter, limit, options.seed, target));
+  const Seconds bound = bound_like(program, shorter, Bytes(limit), order.has_blocks());
+  const Target target{options.effort, bound.value() * kRounding, options.stop};
+  few.restart(improve(few, shorter, spelling, limit, options.seed, target));
   if (!few.evaluate()) return std::nullopt;
   std::optional<Words> best;
   std::vector<Words> tried;  // a steady state that repeats itself comes out alike from many places
@@ -364,17 +260,22 @@ std::optional<Words> improve_short(Order& order, const Problem& problem, double 
 
 Program refine(const Program& program, const Problem& problem, Bytes limit,
                const RefineOptions& options) {
-  const auto words = words_of(program, problem);
-  if (words.empty() || overtakes_unequally(program, problem)) return program;
+  auto start = spelled(program, problem);
+  if (!start) return program;
+  const Spelling& spelling = start->spelling;
+  const bool blocks = !program.pairs().empty();
   const double bytes = limit.value() * kRounding;
-  Order order(problem, problem.shape.microbatches, bytes, words, !program.pairs().empty());
+  Order order(problem, problem.shape.units(), bytes, start->words, blocks, spelling);
   if (!order.evaluate()) return program;
-  const Seconds bound = options.bound ? *options.bound : bound_of(order, problem, limit);
+  const Seconds bound =
+      options.bound ? *options.bound : bound_like(program, problem, limit, blocks);
   const Target target{options.effort / 2, bound.value() * kRounding, options.stop};
-  if (order.cost() <= target.bound) return program_of(problem, words);
-  order.restart(improve_short(order, problem, bytes, options).value_or(words));
+  if (order.cost() <= target.bound) return program_of(problem, spelling, start->words);
+  order.restart(improve_short(order, problem, program, spelling, bytes, options)
+                    .value_or(std::move(start->words)));
   if (!order.evaluate()) return program;
-  return program_of(problem, improve(order, problem, bytes, options.seed + 1, target));
+  return program_of(problem, spelling,
+                    improve(order, problem, spelling, bytes, options.seed + 1, target));
 }
 
 }  // namespace pipesim

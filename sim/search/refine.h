@@ -27,17 +27,17 @@ namespace pipesim {
 struct RefineOptions {
   std::uint64_t seed = 1;
   double effort = 2e7;  // passes evaluated
-  // No program of the problem takes less; where it is not known, `lower_bound` or, with
-  // blocks, `bound_with_pairs`.
+  // No program of the problem takes less; where it is not known, `bound_like`.
   std::optional<Seconds> bound = {};
   // Asked now and then, from any thread; true ends refinement with its result so far.
   std::function<bool()> stop = [] { return false; };
 };
 
 // Never longer (by the problem's objective) than `program` with its BW split into B and W, and
-// within `limit` on every device. A program with recomputation, sequence splits or two directions
-// comes back as it is. So does one that does not keep the limit, and one with overlapped blocks
-// whose microbatches cost unequally, or overtake each other there. O(effort + passes).
+// within `limit` on every device. Takes any program without copies and a sharded vocabulary; those
+// come back as they are, as do programs that do not keep the limit. Where microbatches cost alike
+// they come in their order; in others each kind of pass of a stage keeps its own (spelling.h). The
+// cut to few microbatches and justification are for the former. O(effort + passes).
 Program refine(const Program& program, const Problem& problem, Bytes limit,
                const RefineOptions& options);
 
