@@ -73,8 +73,11 @@ std::string gained_text(const Improved& improved) {
 }
 
 // The other givens beside the placement.
-std::string_view of_microbatches(const Improved& improved) {
-  return improved.apart.kinds.empty() ? "" : " and these microbatches in their order";
+std::string givens_of(const Improved& improved) {
+  const bool recomputes = improved.after.choice.program->recomputes();
+  const bool unequal = !improved.apart.kinds.empty();
+  return fmt::format("{}{}", recomputes ? " with this recomputation" : "",
+                     unequal ? " and these microbatches in their order" : "");
 }
 
 std::string bound_text(const Improved& improved) {
@@ -83,9 +86,8 @@ std::string bound_text(const Improved& improved) {
   return fmt::format(
       "bound: no order of this placement{} within {} has a {} below {}; this one has "
       "{}, {:.2f}% more\nheld by {}\n",
-      of_microbatches(improved), bytes_text(improved.limit, improved.before), what,
-      human(improved.bound), human(improved.time), 100 * std::max(0.0, above),
-      to_text(improved.reason));
+      givens_of(improved), bytes_text(improved.limit, improved.before), what, human(improved.bound),
+      human(improved.time), 100 * std::max(0.0, above), to_text(improved.reason));
 }
 
 std::string improved_text(const Improved& improved) {
@@ -160,7 +162,7 @@ std::string proof_text(const exact::Proof& proof, const Improved& improved, int 
   std::string text;
   if (proof.proven()) {
     text = fmt::format("optimum: {} {} within {}, on this placement{}\n", what, human(proof.time),
-                       limit, of_microbatches(improved));
+                       limit, givens_of(improved));
   } else {
     text = fmt::format("not proven: best {} {} within {}, no order below {} (gap {:.2f}%)\n", what,
                        human(proof.time), limit, human(proof.bound), 100 * proof.gap());

@@ -1,5 +1,6 @@
-// Lower bounds of all orders that run the passes of a given program: also in two directions, with
-// recomputation, along a way back that is not always waited for, and in any order of unequal units.
+// Lower bounds of all orders that run the passes of a given program on its placement. It may have
+// two directions, recomputation and a way back that is not always waited for. Unequal units may
+// overtake each other.
 #pragma once
 
 #include "sim/pipeline/problem.h"
@@ -14,14 +15,14 @@ struct ReasonedBound {
 };
 
 // By the problem's objective, of orders on the placement of `like` that run its passes, BW split,
-// within the limit. `blocks`: they may be joined into overlapped blocks. Of F, B and W in one
-// pipeline, unequal microbatches in their order, it is `lower_bound` or `bound_with_pairs`. Of
-// others it is the largest of
+// within the limit. `blocks`: they may be joined into overlapped blocks. It is `lower_bound` or
+// `bound_with_pairs` where one pipeline runs F, B and W and unequal microbatches keep their order.
+// Otherwise it is the largest of
 //   - each device's work, R included, and for a makespan the way of the first F to it;
 //   - the bytes times seconds that its units must hold, over the limit;
 //   - the way of one unit down and back;
-//   - where units travel one way and are waited for, the bound of those passes without R, whatever
-//     their order, and where none recomputes within the limit.
+//   - where units travel one way and are waited for, the bound without R of any order. Where none
+//     recomputes the limit counts.
 // O(that of the bound + units x stages).
 ReasonedBound reasoned_bound_like(const Program& like, const Problem& problem, Bytes limit,
                                   bool blocks);

@@ -20,8 +20,8 @@ namespace pipesim {
 namespace {
 
 [[noreturn]] void refuse_limit(Bytes limit, Bytes least) {
-  throw InfeasibleError(fmt::format("no order keeps {}: one microbatch takes {}", human(limit),
-                                    human(least)));
+  throw InfeasibleError(
+      fmt::format("no order keeps {}: one microbatch takes {}", human(limit), human(least)));
 }
 
 // Microbatches of all directions by age: the first of each, then the second of each.
@@ -129,26 +129,6 @@ class HeldDevice {
   int oldest_ = 0;  // the age that is not done
 };
 
-// All F of a microbatch, then all that goes back, then the next microbatch.
-Program one_at_a_time(const Program& program) {
-  const Ages ages(program);
-  const Placement& place = program.placement();
-  PassLists lists = program.lists();
-  for (int d = 0; d < place.devices(); ++d) {
-    // By age, F in stage order and splits, backwards the other way round.
-    const auto rank = [&](const Pass& pass) {
-      const int vs = place.virtual_stage(d, pass.chunk);
-      const int split = static_cast<int>(pass.microbatch) % program.shape().splits;
-      const bool forward = pass.kind == PassKind::kF;
-      const int kind = pass.kind == PassKind::kR ? 0 : pass.kind == PassKind::kB ? 1 : 2;
-      return std::array{ages.of(pass.microbatch), forward ? 0 : 1, forward ? vs : -vs,
-                        forward ? split : -split, kind};
-    };
-    std::ranges::sort(lists[d], {}, rank);
-  }
-  return {program.shape(), place, std::move(lists), {}, program.wrap_around()};
-}
-
 bool keeps(const Program& program, const Problem& problem, Bytes limit) {
   try {
     return evaluate(program, problem).peak_activation() <= kRounding * limit;
@@ -174,6 +154,25 @@ Program held_by_device(const Program& program, const Problem& problem, Bytes lim
 }
 
 }  // namespace
+
+Program one_at_a_time(const Program& program) {
+  const Ages ages(program);
+  const Placement& place = program.placement();
+  PassLists lists = program.lists();
+  for (int d = 0; d < place.devices(); ++d) {
+    // By age, F in stage order and splits, backwards the other way round.
+    const auto rank = [&](const Pass& pass) {
+      const int vs = place.virtual_stage(d, pass.chunk);
+      const int split = static_cast<int>(pass.microbatch) % program.shape().splits;
+      const bool forward = pass.kind == PassKind::kF;
+      const int kind = pass.kind == PassKind::kR ? 0 : pass.kind == PassKind::kB ? 1 : 2;
+      return std::array{ages.of(pass.microbatch), forward ? 0 : 1, forward ? vs : -vs,
+                        forward ? split : -split, kind};
+    };
+    std::ranges::sort(lists[d], {}, rank);
+  }
+  return {program.shape(), place, std::move(lists), {}, program.wrap_around()};
+}
 
 Program held_back(const Program& program, const Problem& problem, Bytes limit) {
   const auto spelling = spelled(program, problem);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "sim/search/first_come.h"
 #include "sim/search/held_back.h"
 #include "sim/search/planned_within.h"
+#include "sim/search/refine_blocking.h"
 
 namespace pipesim {
 namespace {
@@ -126,47 +126,46 @@ std::vector<Program> starts_of(const Program& split, const Problem& problem, con
   return starts;
 }
 
-// Takes the order where its iteration is the shortest so far. Where transfers hold devices its
-// devices may wait for each other: then it does not count.
-void take_if_shorter(Program order, Improved& result) {
-  Case made = result.after;
-  made.choice.program = std::make_shared<const Program>(std::move(order));
-  try {
-    const Seconds seconds = simulate(made).report.iteration;
-    if (seconds >= result.seconds_after) return;
-    result.seconds_after = seconds;
-    result.after = std::move(made);
-  } catch (const InfeasibleError&) {
-    if (!made.blocking) throw;
-  }
+// Refines one order within the limit, and joins passes where blocks take less.
+Program refined(const Program& came, const Program& start, const RefineOptions& options,
+                const Improved& so_far) {
+  Program best = refine(start, so_far.apart, so_far.limit, options);
+  if (!gains_by_pairs(so_far.apart)) return best;
+  return paired(came, std::move(best), so_far, options);
 }
 
-// Refines the shortest of the orders. Refinement does not know transfers that hold devices: there
-// it runs several times, and the order it starts from counts too.
-void refine_starts(const Program& came, const std::vector<Program>& starts,
-                   const RefineOptions& options, Improved& result) {
-  constexpr unsigned kRunsWhereBlocking = 4;
-  const Problem& problem = result.apart;
-  result.seconds_after = Seconds(std::numeric_limits<double>::infinity());
-  if (starts.empty()) {
-    take_if_shorter(came, result);
-    return;
-  }
-  const Program& start = least_of(starts, problem);
-  const unsigned runs = result.after.blocking ? kRunsWhereBlocking : 1;
-  for (unsigned run = 0; run < runs; ++run) {
-    RefineOptions each = options;
-    each.seed += run;
-    each.effort /= runs;
-    Program best = refine(start, problem, result.limit, each);
-    if (gains_by_pairs(problem)) best = paired(came, std::move(best), result, each);
-    take_if_shorter(std::move(best), result);
-  }
-  if (runs > 1) take_if_shorter(start, result);
-  if (result.held_back && std::isinf(result.seconds_after.value())) {
-    throw InfeasibleError(result.before.choice.name +
-                          ": transfers that hold devices make every order found wait for itself");
-  }
+// Refinement does not know transfers that hold devices, so its result and its start are simulated.
+// Where the devices of both wait for each other, microbatches run one at a time. The shortest is
+// refined by simulation.
+Timed refined_blocking(const Program& came, const Program& start, const RefineOptions& options,
+                       const Improved& so_far) {
+  RefineOptions half = options;
+  half.effort /= 2;
+  Timed best = timed(so_far.after, start);
+  Timed other = timed(so_far.after, refined(came, start, half, so_far));
+  if (other.seconds < best.seconds) best = std::move(other);
+  if (std::isinf(best.seconds.value())) best = timed(so_far.after, one_at_a_time(start));
+  if (std::isinf(best.seconds.value())) return best;
+  return refine_blocking(best, so_far.apart, so_far.limit, half);
+}
+
+// By the problem's objective, with transfers that hold devices.
+Seconds time_simulated(const Case& made) {
+  const Report report = simulate(made).report;
+  return made.problem.objective == Objective::kMakespan ? report.makespan_from_rest : report.cost;
+}
+
+// Refines the shortest of the orders.
+Timed refined_of(const Program& came, const std::vector<Program>& starts,
+                 const RefineOptions& options, const Improved& so_far) {
+  if (starts.empty()) return {so_far.before, so_far.seconds_before};
+  const Program& start = least_of(starts, so_far.apart);
+  if (so_far.after.blocking) return refined_blocking(came, start, options, so_far);
+  Timed result{so_far.after, Seconds(0)};
+  result.made.choice.program =
+      std::make_shared<const Program>(refined(came, start, options, so_far));
+  result.seconds = simulate(result.made).report.iteration;
+  return result;
 }
 
 }  // namespace
@@ -202,7 +201,9 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.held_back = result.peak_before > kRounding * result.limit;
   const std::vector<Program> starts = starts_of(*split, problem, result, fits, others);
   result.seconds_before = simulate(result.before).report.iteration;
-  refine_starts(*program, starts, options, result);
+  Timed refined = refined_of(*program, starts, options, result);
+  result.after = std::move(refined.made);
+  result.seconds_after = refined.seconds;
   const bool stays = !result.held_back && result.seconds_after >= result.seconds_before;
   if (stays) {
     result.after = result.before;
@@ -211,7 +212,8 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   }
   const Evaluation evaluated = evaluate(*result.after.choice.program, stays ? as_it_came : problem);
   result.peak_after = evaluated.peak_activation();
-  result.time = time_of(evaluated, problem.objective);
+  result.time =
+      result.after.blocking ? time_simulated(result.after) : time_of(evaluated, problem.objective);
   add_bound(*program, as_it_came, result);
   return result;
 }

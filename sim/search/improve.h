@@ -20,21 +20,29 @@ struct Improved {
   Bytes limit;
   bool held_back = false;  // the order was above the limit and others stand in for it
   // Times by the objective of `apart`, without the step that closes an iteration. `time_before` is
-  // of the order as it came, `time` of the improved one. `bound` is the lower bound for this
-  // placement within the limit.
+  // of the order as it came, evaluated. `time` is of the improved one, simulated where transfers
+  // hold devices. `bound` is the lower bound for this placement within the limit.
   Seconds time_before, time, bound;
   BoundReason reason;
 };
 
-// `others`: whether schedules of the same placement that plan within a limit are tried too. They
-// are tried anyway where the order itself does not keep the limit. Without `limit`, the limit is
-// the most that the order itself holds. With `others` and an order without blocks, it is the most
-// that the order holds with B and W apart. Neighbours are joined into overlapped blocks where those
-// take less than their passes (sim/planning/pairs.h), and the blocks of the best are refined.
-// Blocks that the order has are taken apart and joined anew. The order is kept where nothing
-// shorter is found. InfeasibleError for a limit below one microbatch, for two directions, sequence
-// splits, recomputation, copies or a sharded vocabulary. Also for transfers that hold devices, and
-// unequal microbatches that overtake each other.
+// Never longer than the order as it came, which stays where nothing shorter is found. The limit is
+// `limit`, or else the most that the order itself holds. An order above it is held back
+// (held_back.h). Where one pipeline runs F, B and W, schedules of the same placement that plan
+// within a limit are then tried too.
+//
+// Neighbours are joined into overlapped blocks where those take less than their passes
+// (sim/planning/pairs.h), and the blocks of the best are refined. Blocks that the order has are
+// taken apart and joined anew. Where transfers hold devices, orders are simulated
+// (refine_blocking.h).
+//
+// `others`: the schedules are tried in any case, as a start for proofs. With it, and without a
+// limit, an order without blocks has the most that it holds with B and W apart.
+//
+// InfeasibleError for a limit below one microbatch, copies, a sharded vocabulary and iterations
+// that run into each other. With `others` also for what proofs do not know: two directions,
+// sequence splits, recomputation, and a way back that is not always waited for. Likewise for
+// transfers that hold devices, and unequal microbatches that overtake each other.
 Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others = false);
 

@@ -122,8 +122,7 @@ std::optional<Spelled> spelled(const Program& program, const Problem& problem) {
   spelling.units.resize(static_cast<size_t>(shape.devices) * letters);
   bool counts = may_count(program, problem);
   for (int d = 0; d < shape.devices; ++d) {
-    Speller speller(program, result.words[d],
-                    &spelling.units[static_cast<size_t>(d) * letters]);
+    Speller speller(program, result.words[d], &spelling.units[static_cast<size_t>(d) * letters]);
     for (const Pass& pass : program.passes(d)) speller.add(pass);
     counts = counts && speller.counts();
   }

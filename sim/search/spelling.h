@@ -5,8 +5,9 @@
 //
 // Where units cost alike, travel one way and are waited for, the n-th occurrence of a letter is
 // unit n. That loses nothing: where units overtake each other the n-th is never later, since the
-// n-th that it waits for is not. In other programs a letter runs through the units in the order of
-// the program: backwards through the splits of a sequence, and in each direction through its own.
+// n-th that it waits for is not. In other programs a letter runs through the units in the program's
+// order. So B runs backwards through the splits of a sequence, and each direction has its own
+// units.
 #pragma once
 
 #include <cstdint>

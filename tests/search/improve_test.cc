@@ -78,23 +78,54 @@ TEST(Improve, BringsAnOrderBelowTheLimitOrSaysThatNothingFits) {
   EXPECT_THROW(improve(made, 0.2 * unit, little()), InfeasibleError);
 }
 
-TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
-  const auto refusal = [](const std::string& schedule, const std::string& more = "",
-                          const std::string& batch = "num_microbatches: 12") {
-    try {
-      (void)improve(case_with(schedule, more, batch), std::nullopt, little());
-    } catch (const InfeasibleError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+std::string refusal(const Case& made, bool others) {
+  try {
+    (void)improve(made, std::nullopt, little(), others);
+  } catch (const InfeasibleError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Improve, RefusesThreeThingsByName) {
+  const auto of = [](const std::string& more) {
+    return prepare_first(read_scenario(YamlSource("test", R"(
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 12}
+cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms)" +
+                                                              more)));
   };
-  EXPECT_NE(refusal("{name: dualpipe, overlap: false}").find("several copies of the model"),
-            std::string::npos);
-  EXPECT_NE(refusal("1f1b", "recompute: full\n").find("recomputation"), std::string::npos);
-  EXPECT_NE(refusal("1f1b", "framework: {transfers: blocking}\n").find("hold devices"),
-            std::string::npos);
-  EXPECT_NE(refusal("looped-bfs", "", "num_microbatches: 3, factors: [1, 2, 3]").find("unequally"),
-            std::string::npos);
+  for (const bool others : {false, true}) {
+    EXPECT_TRUE(
+        says(refusal(of(", output_forward: 2 ms, output_backward: 3 ms, input_forward: 1 ms, "
+                        "input_backward: 1 ms, collective: 1 ms}\nschedule: 1f1b\n"
+                        "vocabulary: vocab-1\n"),
+                     others),
+             "a vocabulary on every device"));
+    EXPECT_TRUE(says(refusal(of(", copy_out: 6 ms, copy_in: 6 ms}\n"
+                                "schedule: {name: 1f1b, offload: {devices_per_link: 1}}"),
+                             others),
+                     "wait on the host"));
+    EXPECT_TRUE(says(refusal(of("}\nschedule: pipedream-2bw"), others),
+                     "iterations that run into each other"));
+  }
+}
+
+// `prove` starts from what others plan too, and its integer program knows no more.
+TEST(Improve, RefusesWhatProofsLackWhereOthersAreTried) {
+  const auto of = [](const std::string& schedule, const std::string& more = "",
+                     const std::string& batch = "num_microbatches: 12") {
+    return refusal(case_with(schedule, more, batch), true);
+  };
+  EXPECT_TRUE(says(of("{name: dualpipe, overlap: false}"), "several copies"));
+  EXPECT_TRUE(says(of("seq-1f1b"), "sequence splits"));
+  EXPECT_TRUE(says(of("1f1b", "recompute: full\n"), "recomputation"));
+  EXPECT_TRUE(says(of("1f1b", "framework: {transfers: blocking}\n"), "hold devices"));
+  EXPECT_TRUE(says(of("looped-bfs", "", "num_microbatches: 3, factors: [1, 2, 3]"), "unequally"));
 }
 
 TEST(Improve, JoinsNeighboursWhereBlocksTakeLess) {

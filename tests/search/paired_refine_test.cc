@@ -80,15 +80,16 @@ TEST(RefineWithBlocks, IsTheSameForASeed) {
                   .same_order(refine(start, problem, Bytes(8), options)));
 }
 
-// Microbatches that cost unequally have no table of blocks.
-TEST(RefineWithBlocks, LeavesBlocksOfUnequalMicrobatchesAlone) {
-  Problem problem = problem_of({2, 1, 6, 1}, Placement::looped(2, 1));
-  const Program start = with_pairs(find_schedule("1f1b")->plan(problem), problem, Bytes(3), 1e6);
+// Microbatches that cost unequally have no table of blocks: each block asks for its own seconds.
+TEST(RefineWithBlocks, TakesBlocksOfUnequalMicrobatches) {
+  Problem problem = problem_of({4, 1, 8, 1}, Placement::looped(4, 1));
+  testing::set_factors(problem, {1, 1.5, 1, 2, 0.5, 1, 2, 1});
+  const Program start = with_pairs(find_schedule("1f1b")->plan(problem), problem, Bytes(10), 1e6);
   ASSERT_FALSE(start.pairs().empty());
-  problem.kinds.resize(1);
-  problem.kinds[0].stages = problem.stages;
-  problem.kind_of_unit.assign(6, 0);
-  EXPECT_TRUE(refine(start, problem, Bytes(3), {1, 1e5}).same_order(start));
+  const Program refined = refine(start, problem, Bytes(10), {1, 1e6});
+  EXPECT_LT(time_in(problem, refined), 0.98 * time_in(problem, start));
+  EXPECT_LE(evaluate(refined, problem).peak_activation(), Bytes(10));
+  EXPECT_FALSE(refined.pairs().empty());
 }
 
 // A device's 1F1B of four microbatches.
