@@ -6,7 +6,9 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "app/commands.h"
 #include "app/common_options.h"
@@ -15,12 +17,14 @@
 #include "app/progress.h"
 #include "app/ranges.h"
 #include "app/temporary.h"
+#include "sim/case/program.h"
 #include "sim/case/simulate.h"
 #include "sim/core/text.h"
 #include "sim/exact/cbc.h"
 #include "sim/exact/prove.h"
 #include "sim/execution/evaluate.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/interop/torch/rules.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/report/compare/orders.h"
@@ -100,16 +104,27 @@ std::string improved_text(const Improved& improved) {
          gained_text(improved) + bound_text(improved) + order_line(improved.after.microbatch_order);
 }
 
-void write_order(const ImproveOptions& options, const Program& program, const std::string& said,
+// Also what PyTorch's runtime would refuse: it is said.
+void write_order(const ImproveOptions& options, const Program& program, std::string said,
                  const CommandLine& line) {
+  const auto objection = options.output.empty() ? std::nullopt : torch_objection(program);
+  if (objection) said += fmt::format("the CSV is for pipesim alone: {}\n", *objection);
   if (options.output != "-") std::cout << said << std::flush;
   write_outputs({{options.output, line.of_option(options.output),
-                  [&](std::ostream& out) { write_torch_csv(out, program); }}});
+                  [&](std::ostream& out) { write_csv(out, program); }}});
+}
+
+// InfeasibleError where no CSV can express such an order: before the time it takes to refine one.
+void check_expressible(const ImproveOptions& options, const Case& made) {
+  if (options.output.empty()) return;
+  std::ostringstream rows;
+  write_csv(rows, *make_program(made), made.choice.name);
 }
 
 int improve_order(const ImproveOptions& options, const CommandLine& line) {
   const Case made = only_case_of(OrderArguments(options.arguments), line);
   check_writable({options.output}, line);
+  check_expressible(options, made);
   ProgressLine bar;
   bar.show(fmt::format("refining, {:.0e} passes", options.refinement.effort));
   const Improved improved = improve(made, limit_of(options, made, line), options.refinement);
@@ -178,6 +193,7 @@ std::string proof_text(const exact::Proof& proof, const Improved& improved, int 
 int prove_order(const ImproveOptions& options, const CommandLine& line) {
   const Case made = only_case_of(OrderArguments(options.arguments), line);
   check_writable({options.output}, line);
+  check_expressible(options, made);
   ProgressLine bar;
   bar.show(fmt::format("refining, {:.0e} passes", options.refinement.effort));
   const Improved improved = improve(made, limit_of(options, made, line), options.refinement, true);
@@ -211,7 +227,8 @@ void add_arguments(Parser& parser, ImproveOptions& options) {
       .range(kRefinedPasses);
   parser.add_option("--seed", options.refinement.seed, "Seed of refinement (default 1)");
   add_output(parser, options.output,
-             "Write the order as PyTorch schedule CSV ('-': standard output)");
+             "Write the order as CSV, PyTorch's where its runtime knows such orders ('-': standard "
+             "output)");
 }
 
 }  // namespace

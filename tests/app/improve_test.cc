@@ -34,6 +34,29 @@ TEST_F(Improve, WritesAnOrderThatRunsAsItSays) {
   EXPECT_EQ(run("improve " + quickstart_ + " 1f1b --effort 1e6 -o -").output, read("better.csv"));
 }
 
+// Orders that PyTorch's runtime does not know are written too: pipesim reads them.
+TEST_F(Improve, WritesOrdersOfEveryKindThatRunAsItSays) {
+  for (const std::string order : {"chimera", "seq-1f1b", "1f1b recompute=full"}) {
+    SCOPED_TRACE(order);
+    const Outcome improved =
+        run("improve " + quickstart_ + " " + order + " --effort 3e5 -o better.csv");
+    ASSERT_EQ(improved.code, 0) << improved.output;
+    EXPECT_TRUE(has(improved, "gained: ")) << improved.output;
+    EXPECT_TRUE(has(improved, "the CSV is for pipesim alone: it ")) << improved.output;
+    const size_t at = improved.output.find("improved: iteration ") + 20;
+    const std::string seconds = improved.output.substr(at, improved.output.find(',', at) - at);
+    const size_t more = order.find(' ');
+    const Outcome runs = run("run " + quickstart_ + " 'schedule={csv: better.csv}'" +
+                             (more == std::string::npos ? "" : order.substr(more)));
+    EXPECT_TRUE(has(runs, seconds)) << runs.output;
+  }
+  const Outcome ahead =
+      run("improve " + quickstart_ +
+          " 'schedule={name: interleaved-1f1b, zero_bubble_table5_dependencies: true}' -o no.csv");
+  EXPECT_EQ(ahead.code, 1);
+  EXPECT_TRUE(has(ahead, "does not wait for every message")) << ahead.output;
+}
+
 // A CSV does not say how microbatches stand, so what writes one prints it.
 TEST_F(Improve, OrdersOfUnequalMicrobatchesRunAsTheySay) {
   const std::string of = quickstart_ +
