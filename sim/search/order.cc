@@ -446,12 +446,14 @@ bool Order::advance(int d, double bound) {
   const auto starts = trial_start_.row(d);
   const auto ends = trial_end_.row(d);
   const auto work_after = work_after_.row(d);
-  double& first = first_[d];
+  const int index_of_first = index(d, 0);
+  double first = first_[d];
   double now = clock_[d];
   const int length = length_[d];
-  int i = position_[d];
+  const int from = position_[d];
+  int i = from;
   for (; i < length; ++i) {
-    const int of = index(d, blocks ? letter_of(word[i]) : word[i]);
+    const int of = index_of_first + (blocks ? letter_of(word[i]) : word[i]);
     const std::uint32_t number = done_[of];
     const double arrived = blocks ? arrival_at<mapped>(d, i) : arrival<mapped>(of, number);
     if (arrived == kNever) break;
@@ -462,11 +464,15 @@ bool Order::advance(int d, double bound) {
     now += blocks ? seconds_at(d, i, seconds) : seconds;
     ends[i] = trial_ends_(of, number) = now;
     done_[of] = number + 1;
-    ++evaluated_;
-    if (now + work_after[i] - first > bound) return false;
+    if (now + work_after[i] - first > bound) {
+      evaluated_ += i + 1 - from;
+      return false;
+    }
     if (table_[of].receiver >= 0) wake(table_[of].receiver);
   }
+  evaluated_ += i - from;
   position_[d] = i;
+  first_[d] = first;
   clock_[d] = now;
   return true;
 }
