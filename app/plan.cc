@@ -172,7 +172,7 @@ int run(const PlanCommand& command, const CommandLine& line) {
   search_all(command, asked);
   const ClusterPlan& best = best_of(asked.plans);
   const bool found = !best.result.best.empty();
-  if (!found && !interrupted()) nothing_fits(asked.plans, line.where(command.clusters.front()));
+  if (!found && !interrupted()) nothing_fits(asked.plans, line.where("--cluster"));
   std::vector<Output> files = outputs_of(command, asked, best, line);
   // A search takes seconds: what it found is shown even where a file cannot be written.
   const bool shown = std::ranges::find(files, "-", &Output::path) == files.end();

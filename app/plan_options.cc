@@ -9,6 +9,7 @@
 
 #include "app/common_options.h"
 #include "app/outputs.h"
+#include "app/plan_start.h"
 #include "app/tokens.h"
 #include "sim/core/text.h"
 #include "sim/layouts/baseline.h"
@@ -176,6 +177,17 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   return axes;
 }
 
+// The settings of a framework that neither of two lists says otherwise.
+auto defaults_beside(Framework framework, const std::vector<Override>& these,
+                     const std::vector<Override>& those) {
+  auto defaults = defaults_of(framework);
+  std::erase_if(defaults, [&](const auto& each) {
+    return std::ranges::count(these, each.path, &Override::path) > 0 ||
+           std::ranges::count(those, each.path, &Override::path) > 0;
+  });
+  return defaults;
+}
+
 // Options as scenario keys, in front of those of the settings.
 std::vector<Override> settings_of(const PlanCommand& command, const std::string& cluster,
                                   std::optional<Framework> framework, const CommandLine& line) {
@@ -213,23 +225,22 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
   if (command.model.ends_with(".json")) {
     add(is_traced_file(command.model) ? "model.traced" : "model.hf_config", command.model,
         "--model");
-  } else {
+  } else if (!command.model.empty()) {
     add_named("model", "base", command.model);
   }
-  add_named("cluster", "name", cluster, command.clusters.front());
+  if (!command.own_cluster) add_named("cluster", "name", cluster, command.clusters.front());
   add("batch.seq_length", fmt::format("{}", command.seq_length), "--seq-length");
   for (const std::string& precision : command.precisions) {
     add("memory.precision", precision, "--precision");
   }
   if (command.limit) add("memory.capacity", *command.limit, "--memory-limit");
   if (framework) {
-    for (const auto& [path, value] : defaults_of(*framework)) {
-      const bool given = std::ranges::find(others, path, &Override::path) != others.end();
-      if (!given) add(path, value, "--runs-on");
+    for (const auto& [path, value] : defaults_beside(*framework, others, command.own)) {
+      add(path, value, "--runs-on");
     }
   }
   settings.insert(settings.end(), others.begin(), others.end());
-  return settings;
+  return behind(command.own, settings);
 }
 
 // A person says how data ranks divide parameters' state.
@@ -376,14 +387,12 @@ Option add_list(Parser& parser, const char* name, List& to, const std::string& h
 }
 
 void add_question(Parser& parser, PlanCommand& command) {
-  parser
-      .add_option("--model", command.model,
-                  "A name of `pipesim list models`, a Hugging Face config.json, or a traced model")
-      .required();
+  parser.add_option(
+      "--model", command.model,
+      "A name of `pipesim list models`, a Hugging Face config.json, or a traced model");
   add_list(
       parser, "--cluster", command.clusters,
-      "A name of `pipesim list clusters`, or several with commas to compare; NAME:N with its GPUs")
-      .required();
+      "A name of `pipesim list clusters`, or several with commas to compare; NAME:N with its GPUs");
   add_list(parser, "--precision", command.precisions,
            fmt::format("One of {}, or several to compare (default: memory.precision)",
                        fmt::join(precision_names(), ",")));
@@ -394,17 +403,16 @@ void add_question(Parser& parser, PlanCommand& command) {
       .range(1, 1 << 14)
       .excludes(gpus);
   parser.add_option("--global-batch-size,--gbs", command.global_batch, "Samples of an iteration")
-      .required()
       .range(1, 1 << 30);
   parser.add_option("--seq-length", command.seq_length, "Tokens of a sample; 4k are 4096")
-      .required()
       .with_binary_units()
       .range(1, 1 << 28);
   parser.add_option("--memory-limit", command.limit,
                     "Memory of a GPU, such as '72 GiB' (default: the GPU's memory less "
                     "memory.margin)");
   parser.add_option("settings", command.settings,
-                    "path.to.key=value: other scenario keys, as cost.overlap_grad_reduce=true");
+                    "A scenario to start from, whose keys stand where no option does; "
+                    "path.to.key=value: other keys, as cost.overlap_grad_reduce=true");
 }
 
 void add_axes(Parser& parser, PlanCommand& command) {
@@ -529,7 +537,7 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
 
 PlanAsked read_plan_command(const PlanCommand& given, const CommandLine& line) {
   PlanAsked asked;
-  PlanCommand command = given;
+  PlanCommand command = with_start(given, line);
   asked.changes = take_changes(command, line);
   if (command.tokens) {
     asked.tokens = read_tokens(*command.tokens, line.where("--tokens", *command.tokens));

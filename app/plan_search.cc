@@ -27,7 +27,7 @@ void run_again(ClusterPlan& plan, size_t count, const PlanWatch& watch) {
 // Adds the baseline and the what-ifs that the command asks for.
 void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const PlanOptions& options,
                      ClusterPlan& plan) {
-  if (command.baseline == "published") {
+  if (!plan.baseline && command.baseline == "published") {
     if (auto published = published_layout(plan.question, options.stop)) {
       plan.baseline = Baseline{std::move(published->planned), {}, std::move(published->run)};
     }

@@ -158,8 +158,10 @@ bool Parser::parse(int argc, const char* const* argv) {
     app_->parse(argc, argv);
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string text = error.what();  // "--html: 1 required TEXT missing"
-    if (!text.ends_with(" missing")) throw OptionError(text);
-    throw OptionError(text.substr(0, text.find(':')) + " needs a value");
+    const std::string option = text.substr(0, text.find(':'));
+    if (text.ends_with(" missing")) throw OptionError(option + " needs a value");
+    const bool twice = text.find("At Most 1 required") != std::string::npos;
+    throw OptionError(twice ? option + " is there more than once" : text);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw OptionError(error.what());
     app_->exit(error);

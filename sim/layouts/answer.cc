@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string_view>
@@ -61,6 +62,11 @@ struct Line {
   std::string idea;
 };
 
+std::string words_of(const Baseline& baseline) {
+  if (!baseline.file.empty()) return std::filesystem::path(baseline.file).filename().string();
+  return baseline.run.empty() ? "baseline" : "published recipe";
+}
+
 std::vector<Line> lines_of(std::span<const ClusterPlan> plans) {
   std::vector<Line> lines;
   for (const ClusterPlan& plan : plans) {
@@ -69,8 +75,7 @@ std::vector<Line> lines_of(std::span<const ClusterPlan> plans) {
       lines.push_back({&plan, &planned, fmt::format("{}", ++number), planned.idea});
     }
     if (plan.baseline && !plan.result.best.empty()) {
-      lines.push_back({&plan, &plan.baseline->planned, "0",
-                       plan.baseline->run.empty() ? "baseline" : "published recipe"});
+      lines.push_back({&plan, &plan.baseline->planned, "0", words_of(*plan.baseline)});
     }
   }
   return lines;

@@ -112,6 +112,7 @@ TEST_F(Command, MisspeltWordsGetTheNearestName) {
         Slip{"validate zero_buble", "did you mean 'zero_bubble'?"},
         Slip{"show x.yaml --format txt", "--format"}, Slip{"run", "file is required"},
         Slip{"run x.yaml --columns 3", "--columns"},
+        Slip{"run x.yaml --columns 70 --columns 80", "--columns is there more than once"},
         Slip{"export x.yaml", "--output is required"}}) {
     const Outcome outcome = run(slip.arguments);
     EXPECT_EQ(outcome.code, 2) << slip.arguments;

@@ -38,6 +38,67 @@ TEST_F(PlanCommand, WritesAScenarioThatRunsAsPlanned) {
   EXPECT_NE(run(plan_ + "--contention 0 --wide").output.find("points;"), std::string::npos);
 }
 
+// A scenario says what options do, and its layout is the baseline.
+TEST_F(PlanCommand, StartsFromAScenario) {
+  const std::string narrow =
+      "--tensor 1 --micro-batch-size 2 --schedules 1f1b,zb-h1 --no-offload --contention 0 ";
+  write("mine.yaml",
+        "model: zb-1.5b\ncluster: dgx-a100\nschedule: 1f1b\n"
+        "parallel: {pipeline_model_parallel_size: 2, data_parallel_size: 4}\n"
+        "batch: {global_batch_size: 32, micro_batch_size: 4, seq_length: 1024}\n");
+  const std::string same = "--baseline mine.yaml ";
+  EXPECT_EQ(run("plan mine.yaml " + narrow).output, run(plan_ + "--contention 0 " + same).output);
+  EXPECT_NE(run("plan mine.yaml " + narrow).output.find("0  mine.yaml"), std::string::npos);
+  // Options stand over what the scenario says; its layout is no baseline then.
+  EXPECT_EQ(
+      run("plan mine.yaml --gpus 16 --gbs 64 " + narrow).output,
+      run("plan --model zb-1.5b --cluster dgx-a100 --seq 1k --gpus 16 --gbs 64 " + narrow).output);
+  EXPECT_EQ(run("plan mine.yaml memory.precision=fp16 --baseline none " + narrow).output,
+            run(plan_ + "memory.precision=fp16 --baseline none --contention 0").output);
+}
+
+TEST_F(PlanCommand, StartsFromAModelThatHasNoName) {
+  std::filesystem::create_directory(folder_ / "far");
+  write("far/config.json",
+        R"({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 16, "hidden_size": 1024,
+            "intermediate_size": 4096, "num_attention_heads": 16, "vocab_size": 32000})");
+  const std::string rest =
+      "cluster: {name: dgx-a100, network: {bandwidth: 100 Gbps}}\nschedule: [1f1b, zb-h1]\n"
+      "parallel: {pipeline_model_parallel_size: 8, sequence_parallel: false}\n"
+      "batch: {num_microbatches: 32, micro_batch_size: 1, seq_length: 1024}\n"
+      "memory: {precision: fp16, data_parallel_sharding_strategy: optim}\n";
+  write("far/hf.yaml", "model: {hf_config: config.json}\n" + rest);
+  write("far/own.yaml",
+        "model: {num_layers: 16, hidden_size: 1024, num_attention_heads: 16, "
+        "vocab_size: 32000, max_position_embeddings: 1024}\n" +
+            rest);
+  for (const char* file : {"far/hf.yaml", "far/own.yaml"}) {
+    const Outcome planned =
+        run(std::string("plan ") + file + " --mbs 1 --contention 0 --no-offload -o best.yaml");
+    ASSERT_EQ(planned.code, 0) << planned.output;
+    EXPECT_NE(read("best.yaml").find("100 Gbps"), std::string::npos) << read("best.yaml");
+    EXPECT_NE(read("best.yaml").find("precision: fp16"), std::string::npos) << read("best.yaml");
+    EXPECT_EQ(run("run best.yaml").code, 0);
+  }
+}
+
+TEST_F(PlanCommand, SaysWhatNeitherOptionsNorAScenarioSay) {
+  const auto refused = [this](const std::string& line, const std::string& words) {
+    const Outcome outcome = run("plan " + line);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(words), std::string::npos) << outcome.output;
+  };
+  refused("--model zb-1.5b", "--cluster is required, or a scenario to start from");
+  refused("--cluster dgx-a100", "--model is required");
+  refused(quickstart_, "whose seconds follow from its model and cluster");
+  write("mine.yaml",
+        "model: zb-1.5bb\ncluster: dgx-a100\nschedule: 1f1b\n"
+        "parallel: {pipeline_model_parallel_size: 2}\n"
+        "batch: {num_microbatches: 4, micro_batch_size: 1, seq_length: 1024}\n");
+  refused("mine.yaml", "mine.yaml:1:8: model 'zb-1.5bb' is not known");
+  refused("mine.yaml mine.yaml", "one scenario");
+}
+
 TEST_F(PlanCommand, WritesNoNameThatASpreadsheetWouldCompute) {
   std::filesystem::create_directory(folder_ / "mine");
   write("mine/clusters.yaml", "\"=1+1\": {title: Nodes of mine, like: dgx-a100}\n");
