@@ -311,6 +311,27 @@ TEST(DeepspeedImport, AsksWhichPartOfARunIsMeant) {
             "during)");
 }
 
+TEST(DeepspeedImport, AsksWhetherSequencesStillGrow) {
+  const auto draft_with = [](const std::string& part, const std::string& most) {
+    Settings settings = read_json_settings(
+        "deepspeed", "ds.json",
+        "{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 1, \"model\": "
+        "\"llama3-8b\", \"num_stages\": 1, \"world_size\": 8, \"seq_length\": 4096, "
+        "\"activation_checkpointing\": {\"partition_activations\": true}, "
+        "\"curriculum_learning\": {\"enabled\": true, \"curriculum_type\": \"seqlen\", "
+        "\"min_difficulty\": 64, \"schedule_type\": \"fixed_linear\", \"max_difficulty\": " +
+            most + "}}");
+    if (!part.empty()) settings.give("curriculum", part, {});
+    return deepspeed_draft(settings, "dgx-h100");
+  };
+  EXPECT_EQ(draft_with("", "4096").missing,
+            std::vector<std::string>{
+                "curriculum=...: curriculum_learning.enabled (line 1: after or during)"});
+  EXPECT_TRUE(draft_with("after", "4096").stops.empty());
+  EXPECT_EQ(draft_with("after", "2048").stops.size(), 1U);
+  EXPECT_EQ(draft_with("during", "4096").stops.size(), 1U);
+}
+
 TEST(DeepspeedImport, ReadsASectionThatIsSwitchedOffAsNothing) {
   Settings settings = read_json_settings(
       "deepspeed", "ds.json",

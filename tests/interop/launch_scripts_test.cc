@@ -204,6 +204,67 @@ TEST(LaunchScript, RefusesCommandsThatDoNotTrain) {
       imported("run /x/pretrain_t5/pretrain_gpt.py --world-size 8 --bf16" + kModel).stops.empty());
 }
 
+TEST(LaunchScript, RefusesProgramsOfOtherArguments) {
+  EXPECT_THROW((void)imported("python3 -m verl.trainer.main_ppo trainer.nnodes=2\n"), InputError);
+  EXPECT_THROW((void)imported("python analyze_data.py" + kModel), InputError);
+  EXPECT_THROW(
+      (void)imported("python train.py --rollout-batch-size 8" + kModel, {{"model", "llama3-8b"}}),
+      InputError);
+}
+
+TEST(LaunchScript, PassesAChecksEndOfTheScript) {
+  const std::string text =
+      "MASTER=${MASTER:-}\nif [ -z \"$MASTER\" ]; then\n  exit 1\nfi\n"
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16" +
+      kModel;
+  const Draft draft = imported(text);
+  EXPECT_EQ(read(draft).batch.seq_length, 4096);
+  EXPECT_EQ(draft.notes.at(0), "the check of line 2, which ends the script, is passed");
+  const Draft other =
+      imported("SIZE=7B\nif [ $SIZE = 7B ]; then\n" + text.substr(text.find("torch")) +
+               "\nexit\nfi\ntorchrun pretrain_gpt.py --num-layers 2\n");
+  EXPECT_EQ(read(other).modelled->model.num_layers, 32);
+}
+
+TEST(LaunchScript, TakesAPlaceholderAsOneValue) {
+  const Draft draft = imported(
+      "python pretrain_gpt.py --world-size 8 --vocab-file <PATH TO VOCAB> --bf16 --load <DIR>/gpt" +
+      kModel);
+  EXPECT_NE(scenario_of(draft).find("precision: bf16"), std::string::npos);
+  EXPECT_EQ(read(imported("python pretrain_gpt.py --world-size 8 --bf16" + kModel +
+                          " <in >out --num-layers 3\n"))
+                .modelled->model.num_layers,
+            3);
+}
+
+TEST(LaunchScript, RecomputesLayersByAMethodAlone) {
+  const std::string text = "run pretrain_gpt.py --world-size 8 --bf16" + kModel;
+  const auto recompute_of = [](const Draft& draft) { return draft.recompute; };
+  EXPECT_EQ(recompute_of(imported(text + "--activations-checkpoint-method uniform")), "full");
+  EXPECT_EQ(recompute_of(imported(text + "--activations-checkpoint-method block "
+                                         "--activations-checkpoint-num-layers 2")),
+            "{granularity: full, method: block, num_layers: 2}");
+}
+
+TEST(LaunchScript, TakesMegatronDeepSpeedsSettings) {
+  const std::string text = "deepspeed pretrain_gpt.py --deepspeed --world-size 8 --fp16" + kModel;
+  const Scenario ulysses = read(
+      imported(text + "--use-flash-attn-v2 --no-pipeline-parallel --ds-sequence-parallel-size 4 "
+                      "--num-key-value-heads 8"));
+  EXPECT_EQ(ulysses.parallel.context, 4);
+  EXPECT_EQ(ulysses.modelled->model.num_query_groups, 8);
+  EXPECT_EQ(stops_of(imported(text + "--no-pipeline-parallel --pipeline-model-parallel-size 2")),
+            std::vector<std::string>{"no_pipeline_parallel"});
+  EXPECT_EQ(imported(text + "--pipeline-model-parallel-size 2 --enable-zbh1-pipeline").schedule,
+            "zb-h1");
+  const std::string experts = text + "--moe-expert-parallel-size 2 --topk 1 --num-experts ";
+  EXPECT_NE(
+      scenario_of(imported(experts + "8 --moe-train-capacity-factor 1.25 --moe-min-capacity 4"))
+          .find("capacity_factor: 1.25"),
+      std::string::npos);
+  EXPECT_EQ(stops_of(imported(experts + "8 8 16 16")), std::vector<std::string>{"num_experts"});
+}
+
 TEST(LaunchScript, ReadsBertsProgramAsAModelThatSeesBothSides) {
   const std::string flags = " --world-size 8 --bf16 --tokenizer-type BertWordPieceLowerCase";
   const Draft draft = imported("run pretrain_bert.py" + flags + kModel);

@@ -35,6 +35,30 @@ TEST(RenamedSettings, AreThoseOfGptNeox) {
   EXPECT_EQ(scenario.schedules[0].recompute->granularity, RecomputeGranularity::kFull);
 }
 
+// Its gated MLPs have a third of the width that is stated, in multiples.
+TEST(RenamedSettings, AreThoseOfAGatedGptNeox) {
+  const auto of_attention = [](const std::string& attention) {
+    return "{\"pipe_parallel_size\": 0, \"model_parallel_size\": 1, \"num_layers\": 32,\n"
+           "\"hidden_size\": 4096, \"intermediate_size\": 32768, \"num_attention_heads\": 32,\n"
+           "\"activation\": \"swiglu\", \"mlp_multiple_of\": 256, \"norm\": \"rmsnorm\",\n"
+           "\"attention_config\": " +
+           attention +
+           ", \"seq_length\": 2048, \"pos_emb\": \"rotary\",\n"
+           "\"train_micro_batch_size_per_gpu\": 4, \"output_layer_parallelism\": \"column\",\n"
+           "\"zero_optimization\": {\"stage\": 1, \"overlap_comm\": true,\n"
+           "\"reduce_scatter\": true, \"allgather_bucket_size\": 5e8, \"cpu_offload\": false},\n"
+           "\"bf16\": {\"enabled\": true}, \"vocab_size\": 32000, \"world_size\": 16}\n";
+  };
+  const Scenario scenario = read(of_attention("[[[\"flash\"], 32]]"));
+  EXPECT_EQ(scenario.modelled->model.ffn_hidden_size, 11008);
+  EXPECT_TRUE(scenario.modelled->context.flash_attention);
+  EXPECT_FALSE(scenario.modelled->context.dropout);
+  EXPECT_EQ(scenario.batch.microbatches, 1);
+  EXPECT_FALSE(read(of_attention("[[[\"global\"], 32]]")).modelled->context.flash_attention);
+  auto mixed = read_renamed_settings("c.yml", of_attention("[[[\"flash\", \"mamba\"], 16]]"));
+  EXPECT_EQ(megatron_draft(*mixed, "dgx-h100").stops.at(0).first, "attention_config");
+}
+
 TEST(RenamedSettings, AreThoseOfNanotron) {
   const Scenario scenario = read(
       "model: {dtype: bfloat16, model_config: {num_hidden_layers: 16, hidden_size: 2048,\n"

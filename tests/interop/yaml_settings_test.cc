@@ -230,6 +230,23 @@ TEST(YamlSettings, RefuseModelsOfAnotherKind) {
   }
 }
 
+// A model that is named beside the file does not make it one.
+TEST(YamlSettings, RefuseOtherModelsByTheFilesNameAndBesideAModel) {
+  for (const char* of_another : {"name: megatron_t5_glue\n", "name: megatron_griffin\n",
+                                 "model: {sample_rate: 16000}\n", "name: x\nrlhf_type: grpo\n"}) {
+    Settings settings = settings_of(of_another + kModel);
+    settings.give("model", "llama3-8b", {});
+    EXPECT_THROW((void)megatron_draft(settings, "dgx-h100"), InputError) << of_another;
+  }
+}
+
+TEST(YamlSettings, TakesAnEmptyListAsNothing) {
+  const Draft draft = megatron_draft(settings_of(kModel + "drop_layers: []\n"), "dgx-h100");
+  EXPECT_TRUE(draft.stops.empty());
+  EXPECT_EQ(value("a: ${divide_floor:7, 2}\nb: ${divide_ceil:7, 2}\n", "a"), "3");
+  EXPECT_EQ(value("a: ${divide_floor:7, 2}\nb: ${divide_ceil:7, 2}\n", "b"), "4");
+}
+
 TEST(YamlSettings, ReadsBertByItsHead) {
   const std::string bert =
       scenario_of(megatron_draft(settings_of(kModel + "bert_binary_head: False\n"), ""));

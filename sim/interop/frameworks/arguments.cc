@@ -48,9 +48,9 @@ bool is_named(const std::string& program, std::span<const std::string_view> word
 
 // Programs that prepare, convert and ask a model, whose options are partly those of training.
 bool is_tool(const std::string& program) {
-  static constexpr std::array<std::string_view, 10> kTools{
-      "eval",    "preprocess", "convert", "checkpoint_util", "inference",
-      "generat", "server",     "merge",   "download",        "benchmark_"};
+  static constexpr std::array<std::string_view, 11> kTools{
+      "eval",   "preprocess", "convert",  "checkpoint_util", "inference", "generat",
+      "server", "merge",      "download", "benchmark_",      "analyze_"};
   const bool in_folder =
       program.starts_with("tools/") || program.find("/tools/") != std::string::npos;
   return in_folder || is_named(program, kTools);
@@ -286,6 +286,28 @@ class ArgumentReader {
   std::optional<Setting> open_;
 };
 
+// A script without an argument of Megatron-LM says nothing: the program that it starts is named.
+void refuse_other_programs(const std::string& file, const ShellScript& script,
+                           const Settings& settings) {
+  if (!settings.empty() || script.commands.empty()) return;
+  std::string program;
+  Location where{file, 0, 0, ""};
+  for (const ShellCommand& command : script.commands) {
+    for (const ShellValue& word : command.words) {
+      const bool module = word.text.find(".trainer.") != std::string::npos ||
+                          word.text.find(".cli.") != std::string::npos;
+      if (!program.empty() || (!module && !word.text.ends_with(".py"))) continue;
+      program = word.text;
+      where = word.where;
+    }
+  }
+  throw InputError(
+      where, fmt::format("{} no argument of Megatron-LM, such as --num-layers: pipesim simulates "
+                         "steps of training alone; say their sizes in a file of such arguments",
+                         program.empty() ? "the commands have"
+                                         : fmt::format("{} has", script.readable(program))));
+}
+
 // The job's sizes, where the command has none of its own.
 void add_slurm(const ShellScript& script, Settings& settings) {
   for (const auto& [option, name] : {std::pair("nodes", "nodes"),
@@ -332,6 +354,10 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
     }
   }
   for (const std::string& name : script.assumed) settings.note(fmt::format("{} is not set", name));
+  for (const int line : script.passed) {
+    settings.note(fmt::format("the check of line {}, which ends the script, is passed", line));
+  }
+  refuse_other_programs(file, script, settings);
   if (auto program = choice.telling_program(settings)) settings.add(std::move(*program));
   add_slurm(script, settings);
   if (auto processes = processes_of(file, text)) settings.add(std::move(*processes));

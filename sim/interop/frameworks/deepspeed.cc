@@ -50,6 +50,8 @@ Ranks put_ranks(Settings& settings, long zero, Draft& draft) {
   ranks.context = known_number(settings, {"sequence_parallel_size"}).value_or(1);
   put(draft.parallel, "pipeline_model_parallel_size", ranks.pipeline);
   if (ranks.tensor > 1) put(draft.parallel, "tensor_model_parallel_size", ranks.tensor);
+  // Saved inputs are divided among tensor ranks, of which there is one.
+  if (ranks.tensor == 1) (void)settings.find({"activation_checkpointing.partition_activations"});
   if (ranks.context > 1) {
     put(draft.parallel, "context_parallel_size", ranks.context);
     put(draft.parallel, "cp_comm_type", to_text(ContextExchange::kHeads));  // Ulysses
@@ -243,6 +245,29 @@ void put_dropped_tokens(Settings& settings, Draft& draft) {
                              part == "after" ? std::to_string(most) : "some", length));
 }
 
+// Sequences that grow up to max_difficulty tokens (deepspeed/runtime/data_pipeline).
+void put_curriculum(Settings& settings, Draft& draft) {
+  if (!is_known_set(settings, {"curriculum_learning.enabled"})) return;
+  const Setting& enabled = *settings.find({"curriculum_learning.enabled"});
+  for (const char* of : {"curriculum_type", "schedule_type", "schedule_config.difficulty_step",
+                         "schedule_config.total_curriculum_step", "schedule_config.root_degree"}) {
+    const std::string path = std::string("curriculum_learning.") + of;
+    (void)settings.find({path.c_str()});
+  }
+  const auto most = known_number(settings, {"curriculum_learning.max_difficulty"});
+  const long length = known_number(settings, {"seq_length"}).value_or(most.value_or(0));
+  const auto part = part_of_run("curriculum", enabled, {"after", "during"}, settings);
+  if (!part) return;
+  if (*part == "after" && most.value_or(length) >= length) {
+    draft.notes.emplace_back(
+        "the steps behind the schedule of curriculum_learning, of whole length");
+    return;
+  }
+  not_understood(draft, "curriculum",
+                 fmt::format("curriculum {}: sequences of {} of {} tokens", *part,
+                             *part == "after" ? std::to_string(*most) : "some", length));
+}
+
 // A student of fewer layers than its teacher.
 void put_fewer_layers(Settings& settings, Draft& draft) {
   const bool fewer = is_known_set(settings, {"compression_training.layer_reduction.enabled"});
@@ -295,6 +320,7 @@ Draft deepspeed_draft(Settings settings, const std::string& cluster) {
   put_samples_and_data(ranks, settings, draft);
   put_state(ranks, zero, settings, draft);
   put_dropped_tokens(settings, draft);
+  put_curriculum(settings, draft);
   put_fewer_layers(settings, draft);
   if (settings.is_set({"zero_optimization.overlap_comm"}) && !cluster.empty()) {
     put(draft.cost, "kind", "roofline");

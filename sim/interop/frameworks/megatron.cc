@@ -39,8 +39,9 @@ void put_repeated_keys(Settings& settings, const std::string& exchange, Draft& d
 
 // p2p unless it says otherwise, one kind for all layers or one for each; of sizes two.
 void put_context_exchange(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
-  const std::string said =
-      exchange_of(settings.text({"cp_comm_type", "context_parallel_algo"}).value_or("p2p"));
+  const bool ulysses = settings.has("ds_sequence_parallel_size");  // Megatron-DeepSpeed's
+  const std::string said = exchange_of(
+      settings.text({"cp_comm_type", "context_parallel_algo"}).value_or(ulysses ? "a2a" : "p2p"));
   auto hierarchy = settings.text({"hierarchical_context_parallel_sizes"});
   if (const auto heads = settings.number({"ulysses_degree_in_cp"}, 1)) {
     hierarchy = fmt::format("{},{}", *heads, sizes.context / *heads);
@@ -376,8 +377,11 @@ void take_fused_experts(Settings& settings, Draft& draft) {
 // are only cut to it stop the import.
 bool is_balanced(Settings& settings, Draft& draft) {
   const bool forced = settings.is_set({"moe_router_force_load_balancing"});
-  const double factor = settings.real({"moe_expert_capacity_factor"}).value_or(-1);
-  const bool padded = settings.is_set({"moe_pad_expert_input_to_capacity"});
+  // Megatron-DeepSpeed's experts are always padded.
+  const auto filled = settings.real({"moe_train_capacity_factor"});
+  const double factor =
+      filled ? *filled : settings.real({"moe_expert_capacity_factor"}).value_or(-1);
+  const bool padded = settings.is_set({"moe_pad_expert_input_to_capacity"}) || filled;
   if (factor < 0) return forced;
   if (padded && factor > 0 && (factor == 1 || !draft.model.empty())) {
     if (factor != 1) put(draft.model, "moe.capacity_factor", fmt::format("{:g}", factor));
@@ -427,6 +431,10 @@ void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string&
     if (on && !cluster.empty()) put_flag(draft.cost, key, true);
   }
   if (sizes.experts && !cluster.empty()) put_exchange(settings, draft);
+  if (!sizes.experts) {
+    (void)settings.find({"moe_train_capacity_factor", "moe_expert_capacity_factor",
+                         "moe_pad_expert_input_to_capacity"});
+  }
   if (!draft.cost.empty()) draft.cost.insert(draft.cost.begin(), {"kind", "roofline"});
   // Megatron-LM's schedule of one chunk waits for its messages; with several they overlap unless
   // that is switched off.
@@ -478,11 +486,14 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
       settings.number({"pipeline_model_parallel_size", "pipe_parallel_size"}, 1).value_or(1);
   sizes.tensor =
       settings.number({"tensor_model_parallel_size", "model_parallel_size"}, 1).value_or(1);
-  sizes.context = settings.number({"context_parallel_size"}, 1).value_or(1);
-  if (!take_catalogue_model(settings, sizes, draft)) {
-    settings.refuse_other_models();
-    put_model(settings, sizes, draft);
+  sizes.context =
+      settings.number({"context_parallel_size", "ds_sequence_parallel_size"}, 1).value_or(1);
+  if (settings.is_set({"no_pipeline_parallel"}) && sizes.pipeline > 1) {
+    not_understood(draft, "no_pipeline_parallel",
+                   fmt::format("no_pipeline_parallel beside {} stages", sizes.pipeline));
   }
+  settings.refuse_other_models();
+  if (!take_catalogue_model(settings, sizes, draft)) put_model(settings, sizes, draft);
   put_schedule(settings, sizes, draft);
   const std::optional<long> data = put_parallel(settings, sizes, draft);
   put_layers(settings, sizes, draft);

@@ -265,6 +265,14 @@ void put_shared_experts(Settings& settings, long size, Draft& draft) {
   if (gate) put_flag(draft.model, "moe.shared_gate", true);
 }
 
+// Megatron-DeepSpeed takes a number for each layer with experts.
+void stop_at_unequal_experts(Settings& settings, Draft& draft) {
+  const std::string text = settings.text({"num_experts"}).value_or("");
+  const std::vector<long> numbers = numbers_of(text);
+  const bool equal = std::ranges::all_of(numbers, [&](long n) { return n == numbers.front(); });
+  if (!equal) not_understood(draft, "num_experts", fmt::format("num_experts {}", text));
+}
+
 // The experts per token that compute, under balanced routing. Stops where that is no whole number.
 long computing_experts(Settings& settings, long experts, long topk, Draft& draft) {
   const auto idle = settings.number({"num_zero_experts"});
@@ -367,6 +375,7 @@ void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes
   const bool bias = settings.is_set({"moe_router_enable_expert_bias"});
   const auto latent = settings.number({"moe_latent_size"}, 1);
   if (experts.value_or(1) <= 1) return;
+  stop_at_unequal_experts(settings, draft);
   sizes.experts = true;
   put(draft.model, "moe.num_experts", *experts);
   put(draft.model, "moe.router_topk",

@@ -15,7 +15,7 @@ void put_attention(Settings& settings, long heads, Draft& draft) {
   put(model, "num_attention_heads", heads);
   // num_query_groups counts with --group-query-attention; files name it alone.
   const auto grouped = settings.flag({"group_query_attention"});
-  const auto groups = settings.number({"num_query_groups", "n_head_kv"}, 1);
+  const auto groups = settings.number({"num_query_groups", "n_head_kv", "num_key_value_heads"}, 1);
   const bool one = settings.text({"attention_head_type"}) == "multiquery";  // Pai-Megatron-Patch's
   if (groups && grouped.value_or(true)) put(model, "num_query_groups", *groups);
   if (!groups && one) put(model, "num_query_groups", 1);

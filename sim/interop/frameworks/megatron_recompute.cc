@@ -180,12 +180,20 @@ std::string list_of(std::string text) {
   return "[" + names + "]";
 }
 
+// Before Megatron-LM had granularities, a method alone recomputed whole layers.
+bool names_a_method_alone(Settings& settings) {
+  const bool later =
+      settings.has("recompute_granularity") || settings.has("activations_checkpoint_granularity");
+  return !later && settings.text({"activations_checkpoint_method"}).has_value();
+}
+
 }  // namespace
 
 void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   const bool activations = settings.is_set({"recompute_activations"});
-  const bool whole = settings.is_set(
+  const bool set = settings.is_set(
       {"checkpoint_activations", "enable_gradient_checkpointing", "gradient_checkpointing"});
+  const bool whole = set || names_a_method_alone(settings);
   const auto granularity =
       settings.text({"recompute_granularity", "activations_checkpoint_granularity"})
           .value_or(whole         ? "full"

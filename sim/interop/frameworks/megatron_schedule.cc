@@ -200,7 +200,8 @@ void put_schedule(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   sizes.layout = layout_of(settings);
   sizes.chunks = sizes.pipeline > 1 ? chunks_of(settings, sizes) : 1;
   const std::string named = named_schedule(settings, sizes, draft);
-  const std::string fork = named.empty() ? of_fork(settings, sizes) : named;
+  const bool deepspeeds = settings.is_set({"enable_zbh1_pipeline"});  // Megatron-DeepSpeed's
+  const std::string fork = !named.empty() ? named : deepspeeds ? "zb-h1" : of_fork(settings, sizes);
   sizes.zero_bubble = !fork.empty();
   if (!fork.empty()) {
     draft.schedule = fork;

@@ -297,8 +297,8 @@ bool is_of_switched_off(const KnownSettings& known, const std::string& name,
 
 // True where nothing is lost without a setting that nothing took.
 bool says_nothing(const Setting& setting, bool in_catalogue) {
-  return setting.usual || small_letters(setting.text()) == "auto" || !setting.asks.empty() ||
-         is_nothing(setting) || (!in_catalogue && is_off(setting));
+  return setting.usual || small_letters(setting.text()) == "auto" || setting.text() == "[]" ||
+         !setting.asks.empty() || is_nothing(setting) || (!in_catalogue && is_off(setting));
 }
 
 }  // namespace
@@ -319,11 +319,12 @@ void Settings::refuse_other_models() const {
                              : is_off(setting);
       const bool says = !setting.usual && !is_nothing(setting) && !off;
       const bool program = setting.name == "program" && is_program(setting.text(), name);
-      if (!program && !(setting.name == name && says)) continue;
+      const bool named = setting.name == "name" && setting.text().starts_with(name);
+      if (!program && !named && !(setting.name == name && says)) continue;
       throw InputError(setting.where,
-                       fmt::format("{} is of {}: expected a decoder, alone or behind a vision "
-                                   "encoder, or BERT",
-                                   program ? setting.text() : name, kind));
+                       fmt::format("{} is of {}: pipesim simulates the training of a decoder, "
+                                   "alone or behind a vision encoder, or of BERT",
+                                   program || named ? setting.text() : name, kind));
     }
   }
 }

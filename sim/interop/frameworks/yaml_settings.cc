@@ -366,6 +366,7 @@ class YamlSettings {
         setting.values.push_back(each.is_scalar() ? resolved(each.node().Scalar(), leaf.path)
                                                   : each.one_line());
       }
+      if (setting.values.empty()) setting.values.emplace_back("[]");
     } else if (leaf.value.is_map()) {
       setting.values.push_back(object_text(leaf.value));
     } else {
@@ -398,7 +399,7 @@ class YamlSettings {
     if (colon == std::string::npos) return reference(inside, path, depth);
     const std::string name = inside.substr(0, colon);
     const std::string rest = inside.substr(colon + 1);
-    if (name == "multiply" || name == "divide" || name == "add" || name == "sum") {
+    if (name == "multiply" || name.starts_with("divide") || name == "add" || name == "sum") {
       return calculated(name, rest);
     }
     if (name == "oc.env") {
@@ -446,8 +447,12 @@ class YamlSettings {
     }
     return asked(joined_path(wanted));
   }
+  static double quotient(const std::string& operation, double of, double by) {
+    return operation == "divide_ceil" ? std::ceil(of / by) : std::floor(of / by);
+  }
   static std::string calculated(const std::string& operation, const std::string& list) {
-    double result = operation == "multiply" || operation == "divide" ? 1 : 0;
+    const bool divides = operation.starts_with("divide");
+    double result = operation == "multiply" || divides ? 1 : 0;
     bool first = true;
     for (size_t begin = 0; begin <= list.size();) {
       const size_t comma = std::min(list.find(',', begin), list.size());
@@ -456,7 +461,7 @@ class YamlSettings {
       const auto [end, error] = std::from_chars(list.data() + start, list.data() + comma, value);
       if (error != std::errc()) return fmt::format("${{{}:{}}}", operation, list);
       if (operation == "multiply") result *= value;
-      if (operation == "divide") result = first ? value : std::floor(result / value);
+      if (divides) result = first ? value : quotient(operation, result, value);
       if (operation == "add" || operation == "sum") result += value;
       first = false;
       begin = comma + 1;

@@ -195,20 +195,22 @@ class ShellRun : public ShellWords {
 
   using Branch = std::function<ShellCondition()>;
   // One of two branches, or both where it is not known which; branches that end the script are
-  // none that trains.
+  // none that trains. Nor is a `check` that ends it: an if without an else.
   ShellCondition choose(const ShellCondition& asked, const ShellPlace& where, const Branch& yes,
-                        const Branch& no) {
+                        const Branch& no, bool check = false) {
     const ShellCondition condition = decided(asked, where);
     if (condition.truth != Truth::kUnknown) {
       const bool taken = condition.truth == Truth::kTrue;
-      if (!condition.assumed) return taken ? yes() : no();
+      if (!condition.assumed && !check) return taken ? yes() : no();
       const ShellState before = state_;
       const size_t commands = script_.commands.size();
       ShellCondition result = taken ? yes() : no();
-      if (!state_.exited) {
-        for (const std::string& name : condition.names) add_assumed(name);
+      const bool trains = !condition.assumed && script_.commands.size() > commands;
+      if (!state_.exited || trains) {
+        if (condition.assumed) add_assumed(condition.names);
         return result;
       }
+      if (!condition.assumed) script_.passed.push_back(where.location().line);
       state_ = before;
       script_.commands.resize(commands);
       return taken ? no() : yes();
@@ -242,8 +244,10 @@ class ShellRun : public ShellWords {
     const bool same = results.size() == 1 || results[0].truth == results[1].truth;
     return same ? results[0] : ShellCondition{Truth::kUnknown, names, false};
   }
-  void add_assumed(const std::string& name) {
-    if (std::ranges::count(script_.assumed, name) == 0) script_.assumed.push_back(name);
+  void add_assumed(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (std::ranges::count(script_.assumed, name) == 0) script_.assumed.push_back(name);
+    }
   }
 
   ShellCondition run_chain(const ShellNode& node) {
@@ -267,7 +271,7 @@ class ShellRun : public ShellWords {
     return choose(
         condition, node.children[at].where,
         [&] { return run_list(node.children[at + 1].children); },
-        [&] { return run_if(node, at + 2); });
+        [&] { return run_if(node, at + 2); }, node.children.size() == 2);
   }
   ShellCondition run_case(const ShellNode& node, size_t at) {
     const std::string word = expand_one(node.words[0]);

@@ -39,6 +39,7 @@ struct ShellScript {
   std::vector<std::pair<std::string, ShellCommand>> lists;
   std::vector<ShellUnknown> unknowns;
   std::vector<std::string> assumed;      // variables that were taken as not set
+  std::vector<int> passed;               // lines of checks that would have ended the script
   std::vector<std::string> not_sourced;  // "env.sh (line 3)"
   std::vector<std::string> mentioned;    // names of variables
   // Values that conditions compare a name from outside with, in order.

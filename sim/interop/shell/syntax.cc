@@ -399,6 +399,20 @@ class ShellParser {
   }
 
   // > file, 2>&1, <<END and their like; their words say nothing of what runs.
+  // "<PATH TO FILE>", which an author leaves for others to fill in, is a word.
+  bool placeholder(ShellNode& node) {
+    const size_t end = std::min(text_.find_first_of("<>|&;\n", at_ + 1), text_.size());
+    const bool whole = peek() == '<' && end < text_.size() && text_[end] == '>' &&
+                       std::isalpha(static_cast<unsigned char>(peek(1))) != 0 &&
+                       text_[end - 1] != ' ';
+    if (!whole || node.words.empty()) return false;
+    std::string text = text_.substr(at_ + 1, end - at_ - 1);
+    std::ranges::replace(text, ' ', '_');
+    const ShellPlace place = here();
+    at_ = end + 1;
+    node.words.push_back({text + word().raw, place});
+    return true;
+  }
   bool redirection(ShellNode& node) {
     size_t sign = std::min(text_.find_first_not_of("0123456789", at_), text_.size());
     if (starts("&>")) ++sign;
@@ -425,7 +439,7 @@ class ShellParser {
     bool declares = false;
     for (skip_blanks(); !done() && !ends_command(); skip_blanks()) {
       const char c = peek();
-      if (redirection(node)) continue;
+      if (placeholder(node) || redirection(node)) continue;
       if ((node.words.empty() || declares) && assignment(node)) continue;
       const size_t before = at_;
       if (c == '<' || c == '>') at_ += 1;  // of a process: <(command)
