@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/execution/spelling.h"
 #include "sim/pipeline/unequal_units.h"
 #include "sim/planning/least_overlap.h"
 #include "sim/planning/pairs.h"
@@ -12,15 +13,7 @@ namespace pipesim {
 namespace {
 
 bool is_plain(const Program& like, const Problem& problem) {
-  return like.placement().directions() == 1 && like.wrap_around() == WrapAround::kEvery &&
-         !like.recomputes() && !overtakes_unequally(like, problem);
-}
-
-// True if some unit does not wait for the message between the stage and the next.
-bool may_go_ahead(const Program& like, int vs) {
-  const Placement& place = like.placement();
-  return like.wrap_around() != WrapAround::kEvery && like.shape().units() > 1 &&
-         place.device(vs) == place.devices() - 1 && place.device(place.downstream(vs)) == 0;
+  return travels_one_way(like) && !like.recomputes() && !overtakes_unequally(like, problem);
 }
 
 // Seconds of a unit when nothing waits, by virtual stage: of every unit, and of the first, which
@@ -165,9 +158,7 @@ ReasonedBound reasoned_bound_like(const Program& like, const Problem& problem, B
   ReasonedBound best;
   add_devices(like, shortest, limit, best);
   add_ways(like, shortest, best);
-  if (like.placement().directions() == 1 && like.wrap_around() == WrapAround::kEvery) {
-    add_one_way(like, problem, limit, shortens, best);
-  }
+  if (travels_one_way(like)) add_one_way(like, problem, limit, shortens, best);
   return best;
 }
 

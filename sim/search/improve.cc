@@ -12,6 +12,7 @@
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
+#include "sim/execution/held_by_devices.h"
 #include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/pairs.h"
 #include "sim/planning/room.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "sim/execution/pair_seconds.h"
 
@@ -18,19 +19,27 @@ constexpr std::array kBeside{PassKind::kBW, PassKind::kB, PassKind::kW};
 
 Order::Order(const Problem& problem, int units, double limit, std::vector<Word> words, bool blocks,
              const Spelling& spelling)
+    : Order(problem, units, limit, std::move(words), blocks, spelling,
+            letter_table(problem, spelling, units)) {}
+
+Order::Order(const Problem& problem, int units, double limit, std::vector<Word> words, bool blocks,
+             const Spelling& spelling, LetterTable table)
     : problem_(problem),
       p_(problem.shape.devices),
       v_(problem.shape.chunks),
       m_(units),
       letters_(spelling.kinds * v_),
-      spelling_(spelling),
       mapped_(!spelling.units.empty()),
       joins_(blocks),
-      count_(p_ * letters_),
+      count_(std::move(table.count)),
       length_(p_),
       limit_(limit),
       from_zero_(problem.objective == Objective::kMakespan),
-      table_(count_.size()),
+      table_(std::move(table.letters)),
+      costs_(std::move(table.costs)),
+      kind_of_unit_(problem.kind_of_unit),
+      awaited_(std::move(table.awaited)),
+      first_stage_backward_(table.first_stage_backward),
       words_(std::move(words)),
       ends_(table_.size(), m_),
       trial_ends_(ends_),
@@ -42,58 +51,24 @@ Order::Order(const Problem& problem, int units, double limit, std::vector<Word> 
       queued_(p_),
       clock_(p_),
       first_(p_) {
-  costs_.resize(table_.size() * std::max<size_t>(1, problem.kinds.size()));
-  kind_of_unit_ = problem.kind_of_unit;
-  for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) add_stage(problem, vs);
-  add_lengths(problem.placement);
-  if (mapped_) add_units(problem.placement);
+  add_lengths();
+  if (mapped_) {
+    units_ = Grid<std::uint32_t>(table_.size(), m_, LetterTable::kNoWait);
+    for (size_t of = 0; of < table_.size(); ++of) {
+      std::ranges::copy(spelling.units[of], units_.row(of).begin());
+    }
+  }
   start_ = end_ = held_ = work_after_ = trial_start_ = trial_end_ = Grid<double>(p_, longest_);
   counts_ = Grid<std::uint32_t>(p_ * longest_, letters_);
   if (blocks && kind_of_unit_.empty()) add_blocks(problem);
 }
 
-void Order::add_lengths(const Placement& place) {
-  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    const int kinds = spelling_.recompute(vs) ? 4 : 3;
-    for (int kind = 0; kind < kinds; ++kind) {
-      const int of = index(place.device(vs), kind * v_ + place.chunk(vs));
-      count_[of] = static_cast<std::uint32_t>(mapped_ ? spelling_.units[of].size() : m_);
-      length_[place.device(vs)] += static_cast<int>(count_[of]);
-    }
+void Order::add_lengths() {
+  for (int d = 0; d < p_; ++d) {
+    const auto counts = count_.begin() + index(d, 0);
+    length_[d] = static_cast<int>(std::accumulate(counts, counts + letters_, 0U));
   }
   longest_ = *std::ranges::max_element(length_);
-}
-
-void Order::add_units(const Placement& place) {
-  units_ = sources_ = Grid<std::uint32_t>(table_.size(), m_, kNoWait);
-  for (size_t of = 0; of < table_.size(); ++of) {
-    std::ranges::copy(spelling_.units[of], units_.row(of).begin());
-  }
-  for (int d = 0; d < p_; ++d) {
-    for (int letter = 0; letter < letters_; ++letter) add_sources(place, d, index(d, letter));
-  }
-}
-
-// Finds the numbers of those that a letter's occurrences wait for.
-void Order::add_sources(const Placement& place, int device, int of) {
-  const int source = table_[of].source;
-  if (source < 0) return;
-  const auto& sent = spelling_.units[source];
-  std::vector<std::uint32_t> number(m_);
-  for (size_t n = 0; n < sent.size(); ++n) number[sent[n]] = static_cast<std::uint32_t>(n);
-  for (size_t n = 0; n < spelling_.units[of].size(); ++n) {
-    const std::uint32_t unit = spelling_.units[of][n];
-    if (waits(place, device, of, unit)) sources_(of, n) = number[unit];
-  }
-}
-
-// True if the message to a letter of another stage is waited for (WrapAround).
-bool Order::waits(const Placement& place, int device, int of, std::uint32_t unit) const {
-  if (spelling_.wrap_around == WrapAround::kEvery || unit % p_ == 0) return true;
-  const int vs = place.virtual_stage(device, of % letters_ % v_);
-  const int forward = of % letters_ < v_ ? place.upstream(vs) : vs;
-  const int next = place.downstream(forward);
-  return place.device(forward) != p_ - 1 || place.device(next) != 0;
 }
 
 void Order::add_blocks(const Problem& problem) {
@@ -111,53 +86,6 @@ void Order::add_blocks(const Problem& problem) {
       }
     }
   }
-}
-
-void Order::add_stage(const Problem& problem, int vs) {
-  const Placement& place = problem.placement;
-  for (const PassKind kind : {PassKind::kF, PassKind::kB, PassKind::kW}) {
-    const StagePass pass{kind, vs};
-    Letter& letter = table_[index(place, pass)];
-    const StagePass source = source_of(place, pass);
-    // On its own stage a word keeps F before R before B before W.
-    if (source.exists() && source.vs != vs) letter.source = index(place, source);
-    const StagePass target = target_of(place, pass);
-    if (target.exists() && place.device(target.vs) != place.device(vs)) {
-      letter.receiver = place.device(target.vs);
-    }
-  }
-  if (problem.kinds.empty()) add_costs(place, vs, problem.stages, 0);
-  for (size_t kind = 0; kind < problem.kinds.size(); ++kind) {
-    add_costs(place, vs, problem.kinds[kind].stages, kind);
-  }
-  if (place.upstream(vs) < 0) first_stage_backward_ = index(place, {PassKind::kB, vs});
-}
-
-void Order::add_costs(const Placement& place, int vs, const std::vector<StageCost>& stages,
-                      size_t kind) {
-  const StageCost& cost = stages[vs];
-  const bool recomputes = spelling_.recompute(vs);
-  const auto add = [&](PassKind pass, Seconds seconds, Bytes bytes) {
-    Cost& one = costs_[kind * table_.size() + index(place, {pass, vs})];
-    one = {seconds.value(), bytes.value(), 0};
-    const StagePass source = source_of(place, {pass, vs});
-    if (source.exists() && source.vs != vs) {
-      one.message = stages[std::min(source.vs, vs)].transfer.value();
-    }
-  };
-  add(PassKind::kF, cost.forward, recomputes ? cost.checkpoint : cost.activation);
-  add(PassKind::kB, cost.backward_input, cost.weight_stash - cost.activation);
-  add(PassKind::kW, cost.backward_weight, -cost.weight_stash);
-  if (!recomputes) return;
-  add(PassKind::kR, cost.recompute.value_or(cost.forward), cost.activation - cost.checkpoint);
-}
-
-int Order::index(const Placement& place, const StagePass& pass) const {
-  const int kind = pass.kind == PassKind::kF   ? 0
-                   : pass.kind == PassKind::kB ? 1
-                   : pass.kind == PassKind::kW ? 2
-                                               : 3;
-  return index(place.device(pass.vs), kind * v_ + place.chunk(pass.vs));
 }
 
 bool Order::evaluate(double most) {
@@ -414,8 +342,8 @@ template <bool mapped>
 double Order::arrival(int of, std::uint32_t number) const {
   const int source = table_[of].source;
   if (source < 0) return 0;
-  const std::uint32_t awaited = mapped ? sources_(of, number) : number;
-  if (mapped && awaited == kNoWait) return 0;
+  const std::uint32_t awaited = mapped ? awaited_(of, number) : number;
+  if (mapped && awaited == LetterTable::kNoWait) return 0;
   if (done_[source] <= awaited) return kNever;
   const Ends& sent = awaited < base_[source] ? ends_ : trial_ends_;
   return sent(source, awaited) + cost(of, number).message;

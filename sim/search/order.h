@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "sim/core/grid.h"
-#include "sim/pipeline/dependencies.h"
+#include "sim/execution/spelling.h"
 #include "sim/pipeline/problem.h"
-#include "sim/search/spelling.h"
 
 namespace pipesim {
 
@@ -66,33 +65,16 @@ class Order {
   [[nodiscard]] int position_at(int device, double time) const;
 
  private:
-  // The pass that a letter names on a device.
-  struct Letter {
-    int source = -1;    // index of the letter of another stage that it waits for
-    int receiver = -1;  // another device, where something waits for it
-  };
-  struct Cost {
-    double seconds = 0;
-    double bytes = 0;    // acquired, or less than nothing: released
-    double message = 0;  // from the letter's source
-  };
+  using Cost = LetterTable::Cost;
   // When the letters of an order have ended: by index of the letter and number of its occurrence.
   using Ends = Grid<double>;
 
-  // A letter's occurrence whose result is never waited for.
-  static constexpr std::uint32_t kNoWait = std::numeric_limits<std::uint32_t>::max();
-
-  void add_stage(const Problem& problem, int vs);
-  void add_lengths(const Placement& place);
-  void add_units(const Placement& place);
-  void add_sources(const Placement& place, int device, int of);
-  [[nodiscard]] bool waits(const Placement& place, int device, int of, std::uint32_t unit) const;
+  Order(const Problem& problem, int units, double limit, std::vector<Word> words, bool blocks,
+        const Spelling& spelling, LetterTable table);
+  void add_lengths();
   void add_blocks(const Problem& problem);
-  // Stores the costs of a stage's units of one kind.
-  void add_costs(const Placement& place, int vs, const std::vector<StageCost>& stages, size_t kind);
   // The index of a letter among those of all devices.
   [[nodiscard]] int index(int device, int letter) const { return device * letters_ + letter; }
-  [[nodiscard]] int index(const Placement& place, const StagePass& pass) const;
   // Row of a position among those of all devices.
   [[nodiscard]] int row(int device, int position) const { return device * longest_ + position; }
   // The unit of an index's n-th occurrence.
@@ -156,20 +138,20 @@ class Order {
 
   const Problem& problem_;
   int p_, v_, m_, letters_, longest_ = 0;
-  Spelling spelling_;
   bool mapped_, joins_;
   std::vector<std::uint32_t> count_;  // of a letter's occurrences, by index
   std::vector<int> length_;           // by device
   double limit_;
   bool from_zero_;                           // spans count from the start of all
-  std::vector<Letter> table_;                // by index
+  std::vector<LetterTable::Letter> table_;   // by index
   std::vector<Cost> costs_;                  // by kind of unit and index
   std::vector<std::uint32_t> kind_of_unit_;  // empty where units cost alike
-  // Where they do, seconds of blocks by device, chunk of F, chunk of backward and its kind.
+  // Where `mapped_`, by index and number: the number that it waits for, and the unit.
+  Grid<std::uint32_t> awaited_, units_;
+  int first_stage_backward_;  // its index
+  // Where units cost alike, seconds of blocks by device, chunk of F, chunk of backward and its
+  // kind.
   std::vector<double> blocks_;
-  // Where `mapped_`, by index and number: the unit, and the number of what it waits for.
-  Grid<std::uint32_t> units_, sources_;
-  int first_stage_backward_ = 0;  // its index
   std::vector<Word> words_;
   Word kept_;           // what a change replaces,
   int kept_first_ = 0;  // from this position on

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "sim/execution/evaluate.h"
+#include "sim/execution/spelling.h"
 #include "sim/planning/justify.h"
 #include "sim/planning/room.h"
 #include "sim/search/bound.h"
 #include "sim/search/bound_like.h"
 #include "sim/search/order.h"
-#include "sim/search/spelling.h"
 
 namespace pipesim {
 namespace {

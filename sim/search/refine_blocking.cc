@@ -8,10 +8,10 @@
 
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/execution/spelling.h"
 #include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/room.h"
 #include "sim/search/order.h"
-#include "sim/search/spelling.h"
 
 namespace pipesim {
 namespace {

@@ -10,6 +10,7 @@
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
+#include "sim/execution/spelling.h"
 #include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
@@ -20,7 +21,6 @@
 #include "sim/search/improve.h"
 #include "sim/search/order.h"
 #include "sim/search/refine.h"
-#include "sim/search/spelling.h"
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 

@@ -11,9 +11,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
+#include "sim/core/grid.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 
@@ -39,6 +41,38 @@ struct Spelled {
   Spelling spelling;
   std::vector<Spelling::Word> words;  // by device
 };
+
+// The passes that letters stand for, by device * kinds * chunks + letter: plain seconds and bytes.
+struct LetterTable {
+  // A number that nothing waits for.
+  static constexpr std::uint32_t kNoWait = std::numeric_limits<std::uint32_t>::max();
+  struct Letter {
+    int source = -1;    // index of the letter of another stage that it waits for
+    int receiver = -1;  // another device, where something waits for it
+  };
+  struct Cost {
+    double seconds = 0;
+    double bytes = 0;    // acquired, or less than nothing: released
+    double message = 0;  // from the letter's source
+  };
+
+  std::vector<Letter> letters;
+  std::vector<Cost> costs;           // by kind of unit, then by letter
+  std::vector<std::uint32_t> count;  // of occurrences
+  // By letter and number of its occurrence: the number of its source's that it waits for, or
+  // kNoWait. Empty where it is the same number.
+  Grid<std::uint32_t> awaited;
+  int first_stage_backward = 0;  // the letter's index
+};
+
+// For the problem's units, or fewer where the n-th occurrence is unit n.
+LetterTable letter_table(const Problem& problem, const Spelling& spelling, int units);
+
+// True if there is one direction, and every message is waited for.
+bool travels_one_way(const Program& program);
+
+// True if some unit does not wait for the message between the stage and the next (WrapAround).
+bool may_go_ahead(const Program& program, int vs);
 
 // Nothing for programs with copies or a sharded vocabulary. O(passes).
 std::optional<Spelled> spelled(const Program& program, const Problem& problem);
