@@ -34,8 +34,14 @@ constexpr auto kLayoutFields = std::to_array<Field<api::Layout>>({
 static_assert(std::ranges::equal(kLayoutFields, kPlannedMetrics, {}, &Field<api::Layout>::name));
 
 std::vector<std::string> arguments_of(const api::PlanQuestion& asked) {
-  std::vector<std::string> arguments{"--model", asked.model, "--cluster",
-                                     fmt::format("{}", fmt::join(asked.clusters, ","))};
+  const bool starts = asked.model.ends_with(".yaml") || asked.model.ends_with(".yml");
+  std::vector<std::string> arguments;
+  if (!starts) arguments.emplace_back("--model");
+  arguments.push_back(asked.model);
+  if (!asked.clusters.empty()) {
+    arguments.insert(arguments.end(),
+                     {"--cluster", fmt::format("{}", fmt::join(asked.clusters, ","))});
+  }
   const auto add = [&arguments](const char* name, long value) {
     if (value != 0) arguments.insert(arguments.end(), {name, fmt::format("{}", value)});
   };

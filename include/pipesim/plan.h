@@ -9,7 +9,9 @@
 namespace pipesim::api {
 
 struct PlanQuestion {
-  std::string model = {};  // of the catalogue, or the path of a config.json
+  // A name of the catalogue, or a path: of a config.json, or of a scenario (.yaml). That says what
+  // is left out here, and its layout is the baseline.
+  std::string model = {};
   std::vector<std::string> clusters =
       {};  // of the catalogue: "dgx-h100", or "dgx-h100:64" with its GPUs
   int gpus = 0;

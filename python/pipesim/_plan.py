@@ -61,13 +61,15 @@ def _command_line(options: Mapping[str, Any]) -> list[str]:
     return made
 
 
-def plan(model: Union[str, "os.PathLike[str]"], cluster: Union[str, Sequence[str]], gpus: int, global_batch_size: int,
-         seq_length: int, changes: Mapping[str, Any] | None = None, *,
+def plan(model: Union[str, "os.PathLike[str]"], cluster: Union[str, Sequence[str]] = (), gpus: int = 0,
+         global_batch_size: int = 0, seq_length: int = 0, changes: Mapping[str, Any] | None = None, *,
          progress: Optional[Callable[[str, int, int, Optional[float]], Any]] = None, **options: Any) -> Plan:
     """Finds the fastest layouts of a model on a number of GPUs, as `pipesim plan` does.
 
-    model: a name of `pipesim.list("models")`, or the path of a Hugging Face config.json. cluster: a name of
-      `pipesim.list("clusters")`, or several. global_batch_size: samples of an iteration. seq_length: tokens of a sample.
+    model: a name of `pipesim.list("models")`, or the path of a Hugging Face config.json. Or the path of a scenario (.yaml),
+      which then says what the other arguments do not; its layout is the baseline.
+    cluster: a name of `pipesim.list("clusters")`, or several. global_batch_size: samples of an iteration. seq_length: tokens
+      of a sample.
     changes: other scenario keys, {"cost.overlap_grad_reduce": True}.
     options: those of the command, underscores for dashes: tensor=[4, 8], memory_limit="72 GiB", best=3,
       tokens="15T", contention=0, no_offload=True (docs/how-to/plan.md). Options for files and text (json, export,
@@ -77,7 +79,11 @@ def plan(model: Union[str, "os.PathLike[str]"], cluster: Union[str, Sequence[str
     Mistakes are located in the command that it makes. Ctrl-C ends the search and raises KeyboardInterrupt;
     InfeasibleError says what would make a layout fit where none does.
     """
-    asked = {"model": os.fspath(model), "cluster": cluster, "gpus": gpus, "global_batch_size": global_batch_size,
-             "seq_length": seq_length, **options}
-    settings = [f"{key}={value}" for key, value in texts_of(changes_of(changes, {}))]
+    start = os.fspath(model)
+    starts = start.endswith((".yaml", ".yml"))
+    given = {"model": "" if starts else start, "cluster": cluster, "gpus": gpus, "global_batch_size": global_batch_size,
+             "seq_length": seq_length}
+    asked = {name: value for name, value in given.items() if value} | options
+    settings = [start] if starts else []
+    settings += [f"{key}={value}" for key, value in texts_of(changes_of(changes, {}))]
     return Plan(*_pipesim.plan(_command_line(asked) + settings, progress))

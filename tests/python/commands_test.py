@@ -146,6 +146,19 @@ class Plans(unittest.TestCase):
         self.assertEqual((told[-1][0], told[-1][3]), ("dgx-h100", plan[0]["iteration_seconds"]))
         self.assertIn("<td>dgx-h100</td>", plan._repr_html_())
 
+    def test_start_from_a_scenario(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mine.yaml")
+            with open(path, "w", encoding="utf-8") as out:
+                out.write("model: llama3-8b\ncluster: dgx-h100\nschedule: 1f1b\n"
+                          "parallel: {tensor_model_parallel_size: 2, pipeline_model_parallel_size: 4}\n"
+                          "batch: {global_batch_size: 64, micro_batch_size: 1, seq_length: 8192}\n")
+            plan = pipesim.plan(path, schedules=["1f1b"], contention=0, best=1)
+            asked = pipesim.plan(*self.ASKED, schedules=["1f1b"], contention=0, best=1, baseline=path)
+        self.assertEqual(plan[0]["iteration_seconds"], asked[0]["iteration_seconds"])
+        baseline = json.loads(plan.json)["plans"][0]["baseline"]
+        self.assertEqual(baseline["pipeline_model_parallel_size"], 4)
+
     def test_tell_their_layouts_apart_by_cluster(self):
         plan = pipesim.plan(*self.ASKED, precision=["bf16", "fp8"], schedules=["1f1b"], contention=0, best=1)
         self.assertEqual([each["cluster"] for each in plan], ["dgx-h100 bf16", "dgx-h100 fp8"])
