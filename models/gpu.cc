@@ -99,8 +99,9 @@ Seconds matmul_seconds(const Gpu& gpu, const Matmul& matmul) {
 
 Seconds attention_seconds(const Gpu& gpu, const Attention& attention) {
   const AttentionCurve& curve = gpu.attention[attention.backward ? 1 : 0];
-  const FlopsPerSecond rate = curve.efficiency / (1 + curve.head_ramp / attention.head_size) *
-                              gpu.peak[attention.precision];
+  const Precision units = gpu.has(attention.precision) ? attention.precision : Precision::kBf16;
+  const FlopsPerSecond rate =
+      curve.efficiency / (1 + curve.head_ramp / attention.head_size) * gpu.peak[units];
   const double held = 1 + curve.tail * kAttentionRows * gpu.multiprocessors / attention.rows;
   return gpu.launch + held * attention.flops / rate +
          attention.moved / (curve.streaming * gpu.memory_bandwidth);

@@ -42,12 +42,26 @@ std::string fault_of_linear(const LinearAttention& linear, const LayerContext& c
   if (context.context > 1) {
     return "context parallelism of linear attention, which hands a state on, is not modelled";
   }
-  return fault_of({"linear_attention.key_heads", linear.key_heads, "tensor_model_parallel_size",
+  const bool channels = linear.kind == LinearAttention::Kind::kMamba1;  // of one state for all
+  return fault_of({channels ? "linear_attention.num_heads" : "linear_attention.key_heads",
+                   channels ? linear.num_heads : linear.key_heads, "tensor_model_parallel_size",
                    context.tensor});
 }
 
+// Keys are whole on every rank.
+std::string fault_of_compressed(const CompressedAttention& compressed,
+                                const LayerContext& context) {
+  if (context.context > 1) {
+    return "context parallelism of compressed attention, whose stretches cross ranks, is not "
+           "modelled";
+  }
+  return fault_of({"compressed_attention.output_groups", compressed.output_groups,
+                   "tensor_model_parallel_size", context.tensor});
+}
+
 long key_heads(const Transformer& model) {
-  return model.latent ? model.num_attention_heads : model.num_query_groups;
+  const bool one = model.latent || model.compressed;  // compressed, whole on every rank
+  return one ? model.num_attention_heads : model.num_query_groups;
 }
 
 // Heads of layers that exchange alike, and their keys in a scenario.
@@ -226,6 +240,9 @@ std::string fault_of_parts(const Transformer& model, const LayerContext& context
   }
   if (model.linear) {
     if (auto fault = fault_of_linear(*model.linear, context); !fault.empty()) return fault;
+  }
+  if (model.compressed) {
+    if (auto fault = fault_of_compressed(*model.compressed, context); !fault.empty()) return fault;
   }
   if (auto fault = fault_of_exchange(model, context); !fault.empty()) return fault;
   return model.encoder ? fault_of_encoder(model, context) : "";

@@ -33,7 +33,7 @@ class Tensors {
     if (context_.dropout) keep("dropout mask", divided_ * hidden_, Kept::kForB);
   }
   void output() {
-    keep("input of the final norm", divided_ * hidden_ * element_, Kept::kForB);
+    keep("input of the final norm", divided_ * residual_width(model_) * element_, Kept::kForB);
     if (context_.vocabulary_devices > 0) return;
     const bool trains = trains_model(context_);
     if (trains) keep("input of the logits", read_by_columns_ * hidden_ * element_, Kept::kForW);
@@ -60,6 +60,11 @@ class Tensors {
     if (!model_.gated_mlp || context_.fused_gate) return;
     keep("gate after its activation", inner * element_, Kept::kForB, {again});
   }
+  void keep_output_gate(double elements) {
+    if (elements == 0) return;
+    keep("gate of attention's output", elements * element_, Kept::kForB);
+    keep("output of attention, before its gate", elements * element_, Kept::kForB);
+  }
   void keep(const char* name, double bytes, Kept kept, Module module = {}) {
     if (context_.frozen) {  // no matrix has a W
       if (kept == Kept::kForW || kept == Kept::kFromB) return;
@@ -74,6 +79,9 @@ class Tensors {
   void linear_attention();
   void indexer();
   void core();
+  void compressed_projections();
+  void states_of_channels();
+  void before_block(const char* streams, const char* output);
   void after_block(const char* mask, const char* norm);
   void experts();
 
@@ -111,15 +119,13 @@ void Tensors::plain_projections() {
   const double own_values = tokens_ * heads.value_groups * heads.v / ranks_;
   keep("gradient of queries, keys, values", (queries + gate + keys + own_values) * linear_,
        Kept::kFromB);
-  if (gate == 0) return;
-  keep("gate of attention's output", gate * element_, Kept::kForB);
-  keep("output of attention, before its gate", gate * element_, Kept::kForB);
+  keep_output_gate(gate);
 }
 
 // The indexer's scores are made again.
 void Tensors::indexer() {
   const SparseAttention& indexer = *model_.sparse;
-  const double width = (indexer.num_heads + 1.0) * indexer.head_size + indexer.num_heads;
+  const double width = 1.0 * indexer.num_heads * indexer.head_size + indexer_keys(model_);
   keep("queries, keys and weights of the indexer", tokens_ * width * element_, Kept::kForB);
   keep("tokens that the indexer found", tokens_ * indexer.topk * 4, Kept::kForB);
   keep("gradient of the indexer", tokens_ * width * linear_, Kept::kFromB);
@@ -131,24 +137,48 @@ void Tensors::linear_attention() {
   const double values = tokens_ * linear.values() / ranks_;
   const double convolved = tokens_ * linear.convolved() / ranks_;
   const double heads = tokens_ * linear.num_heads / ranks_;
-  const double scalars = linear.projected() - 2 * linear.values() - 2 * linear.keys();
-  keep("input of queries, keys, values, gates", read_by_columns_ * hidden_ * linear_, Kept::kForW,
-       {kLayerNorm, OffloadModule::kQkvLinear});
+  using Kind = LinearAttention::Kind;
+  if (!has_scores(mixer_)) {  // else attention's
+    keep("input of queries, keys, values, gates", read_by_columns_ * hidden_ * linear_, Kept::kForW,
+         {kLayerNorm, OffloadModule::kQkvLinear});
+  }
   if (linear.conv_kernel > 0) {
     keep("input of the convolution", convolved * element_, Kept::kForB);
   }
-  keep("queries, keys, values", convolved * element_, Kept::kForB,
-       {{}, OffloadModule::kCoreAttention});
-  keep("gate of attention's output", values * element_, Kept::kForB);
-  keep("decays and steps, fp32", tokens_ * scalars / ranks_ * 4, Kept::kForB);
-  if (linear.kind == LinearAttention::Kind::kGatedDelta) {
+  if (linear.kind == Kind::kMamba1) {
+    states_of_channels();
+  } else {
+    keep("queries, keys, values", convolved * element_, Kept::kForB,
+         {{}, OffloadModule::kCoreAttention});
+    keep("decays and steps, fp32", tokens_ * linear.scalars() / ranks_ * 4, Kept::kForB);
+  }
+  keep("gate of linear attention's output", values * element_, Kept::kForB);
+  if (linear.kind == Kind::kGatedDelta || linear.kind == Kind::kKda) {
     keep("solved chunks", heads * linear.chunk_size * element_, Kept::kForB, {kCoreAttention});
   }
-  keep("output of attention, before its norm", values * element_, Kept::kForB);
-  keep("output of attention", values * linear_, Kept::kForW,
+  if (linear.kind == Kind::kKda) {
+    const double ranks = tokens_ * (linear.step_rank + linear.gate_rank);
+    keep("compressed decays and gates", ranks * linear_, Kept::kForW);
+    keep("gradient of decays and gates",
+         (ranks + tokens_ * linear.keys() / ranks_ + (linear.gate_rank > 0 ? values : 0)) * linear_,
+         Kept::kFromB);
+  }
+  keep("output of linear attention, before its gate", values * element_, Kept::kForB);
+  keep("output of linear attention", values * linear_, Kept::kForW,
        {{}, OffloadModule::kAttentionProjection});
   keep("gradient of queries, keys, values, gates", tokens_ * linear.projected() / ranks_ * linear_,
        Kept::kFromB);
+}
+
+// Mamba-1's, whose channels are read by the scan and by what makes its steps.
+void Tensors::states_of_channels() {
+  const LinearAttention& linear = *model_.linear;
+  const double channels = tokens_ * linear.values() / ranks_;
+  const double selected = tokens_ * (linear.step_rank + 2.0 * linear.key_head_size);
+  keep("channels", channels * element_, Kept::kForBoth, {{}, OffloadModule::kCoreAttention});
+  keep("compressed steps and states", selected * element_, Kept::kForBoth);
+  keep("steps", channels * element_, Kept::kForB);
+  keep("gradient of steps and states", (selected + channels) * linear_, Kept::kFromB);
 }
 
 void Tensors::projector() {
@@ -194,8 +224,34 @@ void Tensors::latent_projections() {
   }
   keep("gradient of the compressed",
        (q_rank + kv_rank + divided_ * latent.rope_head_size) * linear_, Kept::kFromB);
-  keep("gradient of queries, keys, values", heads * (qk + latent.nope_head_size + v) * linear_,
-       Kept::kFromB);
+  const double gate = model_.output_gate ? heads * v : 0;
+  keep("gradient of queries, keys, values",
+       (heads * (qk + latent.nope_head_size + v) + gate) * linear_, Kept::kFromB);
+  keep_output_gate(gate);
+}
+
+// A norm of the compressed queries and one of the keys, which are their own values.
+void Tensors::compressed_projections() {
+  const CompressedAttention& compressed = *model_.compressed;
+  const double head = model_.kv_channels;
+  const double rank = divided_ * compressed.q_rank;
+  const double keys = divided_ * head;
+  const double queries = tokens_ * model_.num_attention_heads * head / ranks_;
+  const int ratio = compression(model_, mixer_);
+  const double stretches = ratio > 0 ? 2 * divided_ * compressed_width(model_, mixer_) : 0;
+  keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW,
+       {kLayerNorm, OffloadModule::kQkvLinear});
+  keep("compressed, before their norms", (rank + keys) * element_, Kept::kForB);
+  keep("compressed, inputs of queries", rank * linear_, Kept::kForW, {kLatentNorm});
+  if (ratio > 0) keep("stretches that become one key", stretches * element_, Kept::kForB);
+  const Module core{{}, OffloadModule::kCoreAttention};
+  keep("queries", queries * element_, Kept::kForB, core);
+  keep("keys", tokens_ * head * (1 + (ratio > 0 ? 1.0 / ratio : 0)) * element_, Kept::kForB, core);
+  keep("gradient of the compressed", (rank + keys + stretches) * linear_, Kept::kFromB);
+  keep("gradient of queries", queries * linear_, Kept::kFromB);
+  const double outputs = tokens_ * compressed.output_groups * compressed.output_rank / ranks_;
+  keep("compressed output of attention", outputs * linear_, Kept::kForW);
+  keep("gradient of the compressed output", outputs * linear_, Kept::kFromB);
 }
 
 void Tensors::core() {
@@ -207,7 +263,7 @@ void Tensors::core() {
          tokens_ * heads * model_.latent->kv_rank * element_, Kept::kForB);
   }
   const Module projection{{}, OffloadModule::kAttentionProjection};
-  if (context_.flash_attention || is_sparse(mixer_)) {
+  if (context_.flash_attention || is_sparse(mixer_) || model_.compressed) {
     keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, {kCoreAttention});
     const int bits = context_.attention_output_bits;
     const bool copied = is_quantized(context_.precision) && bits == 0;
@@ -233,18 +289,33 @@ void Tensors::after_block(const char* mask, const char* norm) {
   if (model_.post_norms) keep(norm, divided_ * hidden_ * element_, Kept::kForB);
 }
 
+// Streams, or the sum before and a share of those of all blocks.
+void Tensors::before_block(const char* streams, const char* output) {
+  const double one = divided_ * hidden_ * element_;
+  const double n = model_.residual_streams;
+  if (n > 1) {
+    keep(streams, n * one, Kept::kForB);
+    keep(output, one, Kept::kForB);
+  }
+  if (model_.residual_block > 0) {
+    keep("sums of layers", (1 + 0.5 / model_.residual_block) * one, Kept::kForB);
+  }
+}
+
 void Tensors::attention() {
+  before_block("streams before attention", "output of attention for the streams");
   keep("input of the attention norm", divided_ * hidden_ * element_, Kept::kForB,
        {{}, OffloadModule::kAttentionNorm});
-  if (mixer_ == Mixer::kLinear) {
-    linear_attention();
-  } else {
-    if (model_.latent) {
+  if (has_states(mixer_)) linear_attention();
+  if (has_scores(mixer_)) {
+    if (model_.compressed) {
+      compressed_projections();
+    } else if (model_.latent) {
       latent_projections();
     } else {
       plain_projections();
     }
-    if (mixer_ == Mixer::kSparse) indexer();
+    if (finds_tokens(mixer_)) indexer();
     core();
   }
   keep("gradient of attention", tokens_ * hidden_ * linear_, Kept::kFromB);
@@ -252,6 +323,7 @@ void Tensors::attention() {
 }
 
 void Tensors::mlp_block(Feed feed) {
+  before_block("streams before the MLP", "output of the MLP for the streams");
   keep("input of the MLP norm", divided_ * hidden_ * element_, Kept::kForB,
        {{}, OffloadModule::kMlpNorm});
   if (feed == Feed::kExperts) {
@@ -364,7 +436,7 @@ Bytes& bytes_of(const KeptTensor& tensor, const LayerContext& context, LayerMemo
 
 // Elements of a layer's input; none where it has no backward.
 double checkpoint_elements(const Transformer& model, LayerKind kind, const LayerContext& context) {
-  if (kind != LayerKind::kEncoder) return divided_tokens(context) * model.hidden_size;
+  if (kind != LayerKind::kEncoder) return divided_tokens(context) * residual_width(model);
   if (!has_backward(model, kind)) return 0;
   return divided_tokens(encoder_context(model, context)) * model.encoder->hidden_size;
 }
@@ -404,7 +476,7 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
 
 Bytes message_bytes(const Transformer& model, const LayerContext& context) {
   const bool divided = context.sequence_parallel || context.scatter_sends;
-  return Bytes(layer_tokens(context) * model.hidden_size * element_bytes(context) /
+  return Bytes(layer_tokens(context) * residual_width(model) * element_bytes(context) /
                (divided ? context.tensor : 1));
 }
 

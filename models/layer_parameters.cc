@@ -35,7 +35,28 @@ void add_latent_attention(LayerParameters& sum, const Transformer& model, double
   sum.dense += norm_parameters(model, latent.kv_rank);
   add_linear(sum, latent.kv_rank, heads * (latent.nope_head_size + latent.v_head_size),
              model.linear_bias, 1, ranks);
+  if (model.output_gate) add_linear(sum, h, heads * latent.v_head_size, false, 1, ranks);
   add_linear(sum, heads * latent.v_head_size, h, model.linear_bias, ranks, 1);
+}
+
+// Steps, and what goes into the state and comes out of it, from the channels themselves.
+void add_selection(LayerParameters& sum, const LinearAttention& linear, double ranks) {
+  const double channels = linear.values();
+  const double state = linear.key_head_size;
+  add_linear(sum, channels, linear.step_rank + 2 * state, false, ranks, 1);
+  add_linear(sum, linear.step_rank, channels, true, 1, ranks);
+  sum.dense += channels * (state + 1) / ranks;  // decays, and the input that passes by
+}
+
+// Decays of each channel, of a rank as the gate may be, and a decay and a norm that heads share.
+void add_decays(LayerParameters& sum, const LinearAttention& linear, double h, double ranks) {
+  add_linear(sum, h, linear.step_rank, false, 1, 1);
+  add_linear(sum, linear.step_rank, linear.keys(), true, 1, ranks);
+  if (linear.gate_rank > 0) {
+    add_linear(sum, h, linear.gate_rank, false, 1, 1);
+    add_linear(sum, linear.gate_rank, linear.values(), false, 1, ranks);
+  }
+  sum.dense += linear.num_heads / ranks + linear.head_size;
 }
 
 void add_linear_attention(LayerParameters& sum, const Transformer& model, double ranks) {
@@ -44,43 +65,82 @@ void add_linear_attention(LayerParameters& sum, const Transformer& model, double
   const double h = model.hidden_size;
   add_linear(sum, h, linear.projected(), false, 1, ranks);
   const double convolved = linear.convolved() / ranks;
-  const bool bias = linear.kind == Kind::kMamba2 && linear.conv_kernel > 0;
+  const bool mamba = linear.kind == Kind::kMamba1 || linear.kind == Kind::kMamba2;
+  const bool bias = mamba && linear.conv_kernel > 0;
   sum.dense += convolved * (linear.conv_kernel + (bias ? 1 : 0));
-  // A decay and a bias of the step a head; Mamba passes its input by beside, a number a head. One
-  // norm serves all heads of the delta rule.
-  const double scalars = linear.kind == Kind::kMamba2       ? 3
-                         : linear.kind == Kind::kGatedDelta ? 2
-                                                            : 0;
-  sum.dense += scalars * linear.num_heads / ranks;
-  sum.dense += linear.kind == Kind::kGatedDelta ? linear.head_size : linear.values() / ranks;
+  switch (linear.kind) {
+    case Kind::kMamba1:
+      add_selection(sum, linear, ranks);
+      break;
+    case Kind::kKda:
+      add_decays(sum, linear, h, ranks);
+      break;
+    case Kind::kGatedDelta:  // a decay and a bias of the step a head, and a norm that heads share
+      sum.dense += 2 * linear.num_heads / ranks + linear.head_size;
+      break;
+    case Kind::kMamba2:  // the input that passes by beside, a number a head
+      sum.dense += (3 * linear.num_heads + linear.values()) / ranks;
+      break;
+    case Kind::kLightning:
+      sum.dense += linear.values() / ranks;
+      break;
+  }
   add_linear(sum, linear.values(), h, false, ranks, 1);
 }
 
 // Queries, a key, the heads' weights and the key's norm: whole on every rank.
 void add_indexer(LayerParameters& sum, const Transformer& model) {
   const SparseAttention& indexer = *model.sparse;
-  const double h = model.hidden_size;
-  const bool latent = model.latent && model.latent->q_rank > 0;
-  add_linear(sum, latent ? model.latent->q_rank : h, 1.0 * indexer.num_heads * indexer.head_size,
-             false, 1, 1);
-  add_linear(sum, h, indexer.head_size + indexer.num_heads, false, 1, 1);
+  add_linear(sum, query_rank(model), 1.0 * indexer.num_heads * indexer.head_size, false, 1, 1);
+  add_linear(sum, model.hidden_size, indexer_keys(model), false, 1, 1);
   sum.dense += 2.0 * indexer.head_size;
+}
+
+// Keys and what compresses them are whole on every rank. Places within a stretch have numbers too.
+void add_compressed_attention(LayerParameters& sum, const Transformer& model, Mixer mixer,
+                              double ranks) {
+  const CompressedAttention& compressed = *model.compressed;
+  const double h = model.hidden_size;
+  const double heads = 1.0 * model.num_attention_heads * model.kv_channels;
+  add_linear(sum, h, compressed.q_rank, false, 1, 1);
+  add_linear(sum, compressed.q_rank, heads, false, 1, ranks);
+  add_linear(sum, h, model.kv_channels, false, 1, 1);
+  sum.dense +=
+      norm_parameters(model, compressed.q_rank) + norm_parameters(model, model.kv_channels);
+  if (const int ratio = compression(model, mixer); ratio > 0) {
+    const double width = compressed_width(model, mixer);
+    add_linear(sum, h, 2 * width, false, 1, 1);
+    sum.dense += ratio * width + norm_parameters(model, model.kv_channels);
+  }
+  add_linear(sum, heads, compressed.output_rank, false, ranks, 1);
+  add_linear(sum, 1.0 * compressed.output_groups * compressed.output_rank, h, false, ranks, 1);
+}
+
+// In front of attention or MLP: how streams are weighed, or a norm and a vector that weigh sums.
+void add_residual(LayerParameters& sum, const Transformer& model) {
+  const double n = model.residual_streams;
+  const double h = model.hidden_size;
+  if (n > 1) sum.dense += (n * n + 2 * n) * (n * h + 1) + 3;
+  if (model.residual_block > 0) sum.dense += norm_parameters(model, h) + h;
+}
+
+// In front of the output.
+void add_end_of_residual(LayerParameters& sum, const Transformer& model) {
+  const double n = model.residual_streams;
+  if (n > 1) sum.dense += n * (n * model.hidden_size + 1) + 1;
+  if (model.residual_block > 0) add_residual(sum, model);
 }
 
 void add_attention(LayerParameters& sum, const Transformer& model, Mixer mixer, double ranks) {
   const double h = model.hidden_size;
   sum.dense += (model.post_norms ? 2 : 1) * norm_parameters(model, model.hidden_size);
-  if (mixer == Mixer::kLinear) {
-    add_linear_attention(sum, model, ranks);
-    return;
-  }
+  if (has_states(mixer)) add_linear_attention(sum, model, ranks);
+  if (!has_scores(mixer)) return;
   const Heads heads = heads_of(model, mixer);
   if (model.sinks) sum.dense += heads.queries / ranks;
-  if (mixer == Mixer::kSparse) add_indexer(sum, model);
-  if (model.latent) {
-    add_latent_attention(sum, model, ranks);
-    return;
-  }
+  if (finds_tokens(mixer)) add_indexer(sum, model);
+  if (model.compressed) return add_compressed_attention(sum, model, mixer, ranks);
+  if (model.latent) return add_latent_attention(sum, model, ranks);
   const double qkv = heads.qk * (heads.queries + heads.groups) + heads.v * heads.value_groups +
                      (model.output_gate ? heads.v * heads.queries : 0);
   add_linear(sum, h, qkv, has_qkv_bias(model), 1, ranks);
@@ -121,8 +181,12 @@ void add_layer(LayerParameters& sum, const Transformer& model, LayerKind kind,
                const WeightDivision& division) {
   const Mixer mixer = mixer_of(kind);
   const Feed feed = feed_of(kind);
-  if (mixer != Mixer::kNone) add_attention(sum, model, mixer, division.tensor);
+  if (mixer != Mixer::kNone) {
+    add_residual(sum, model);
+    add_attention(sum, model, mixer, division.tensor);
+  }
   if (feed == Feed::kNone) return;
+  add_residual(sum, model);
   sum.dense += (model.post_norms ? 2 : 1) * norm_parameters(model, model.hidden_size);
   if (feed == Feed::kExperts) {
     add_experts(sum, model, division);
@@ -182,6 +246,7 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
       sum.dense += norm_parameters(model, model.hidden_size);
       add_linear(sum, h, model.vocab_size, false, 1, division.tensor);
       sum.dense_sides = 0;
+      add_end_of_residual(sum, model);
       break;
     case LayerKind::kMtp:
       sum.dense += 3 * norm_parameters(model, model.hidden_size);

@@ -52,9 +52,9 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
               (context.dropout ? parts.residual / element_bytes(context) : 0.0) +
               (1 + halves) * inner * element_bytes(context);
   const Mixer mixer = mixer_of(kind);
-  if (mixer == Mixer::kNone || mixer == Mixer::kLinear) return parts;
+  if (!has_scores(mixer)) return parts;
   const Heads heads = attending_heads(model, mixer, context);
-  if (!context.flash_attention && !is_sparse(mixer)) {
+  if (!context.flash_attention && !is_sparse(mixer) && !model.compressed) {
     parts.scores =
         tokens * context.seq_length * heads.queries / context.tensor * element_bytes(context);
   }

@@ -1,6 +1,7 @@
 #include "models/transformer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <string_view>
@@ -31,7 +32,7 @@ std::string fault_of_experts(const Transformer& model) {
   return "";
 }
 
-constexpr std::string_view kLetters = "GWRCSTM*-E";
+constexpr std::string_view kLetters = "GWRCSTHYXM*-E";
 
 std::string fault_of_pattern(const Transformer& model) {
   const std::string& pattern = model.layer_pattern;
@@ -42,12 +43,24 @@ std::string fault_of_pattern(const Transformer& model) {
   const auto has = [&](const char* letters) {
     return pattern.find_first_of(letters) != std::string::npos;
   };
-  if (has("W") && model.attention_window < 1) return "W in layer_pattern needs attention_window";
-  if (has("ST") && !model.sparse) return "S and T in layer_pattern need sparse_attention";
-  if (has("RM") && !model.linear) return "R and M in layer_pattern need linear_attention";
-  if (has("E") && !model.experts) return "E in layer_pattern needs moe";
-  if (has("C") && model.latent) return "latent attention shares no keys: no C in layer_pattern";
-  if (!has("W") && model.attention_window > 0) {
+  struct Need {
+    const char* letters;
+    bool met;
+    const char* fault;
+  };
+  const std::array needs{
+      Need{"W", model.attention_window > 0, "W in layer_pattern needs attention_window"},
+      Need{"ST", model.sparse.has_value(), "S and T in layer_pattern need sparse_attention"},
+      Need{"RMH", model.linear.has_value(), "R, M and H in layer_pattern need linear_attention"},
+      Need{"YX", model.compressed.has_value(),
+           "Y and X in layer_pattern need compressed_attention"},
+      Need{"X", model.sparse.has_value(), "X in layer_pattern needs sparse_attention, its indexer"},
+      Need{"E", model.experts.has_value(), "E in layer_pattern needs moe"},
+      Need{"C", !model.latent, "latent attention shares no keys: no C in layer_pattern"}};
+  for (const Need& need : needs) {
+    if (!need.met && has(need.letters)) return need.fault;
+  }
+  if (!has("WYX") && model.attention_window > 0) {
     return "attention_window needs a layer_pattern with W, which says which layers have it";
   }
   return "";
@@ -65,6 +78,25 @@ std::string fault_of_heads(const Transformer& model) {
   if (own->num_attention_heads < 1 || own->num_query_groups < 1 || own->kv_channels < 1 ||
       own->num_attention_heads % own->num_query_groups != 0) {
     return "window_attention needs heads that divide into query groups";
+  }
+  return "";
+}
+
+std::string fault_of_compressed(const Transformer& model) {
+  const auto& compressed = model.compressed;
+  if (!compressed) return "";
+  if (model.latent || model.window_heads || model.num_query_groups != 1) {
+    return "compressed_attention has one key for all heads: no mla, no window_attention, and "
+           "num_query_groups 1";
+  }
+  if (model.attention_window < 1 ||
+      model.layer_pattern.find_first_not_of("WYX") != std::string::npos) {
+    return "compressed_attention needs attention_window, and layers W, Y and X alone";
+  }
+  if (compressed->q_rank < 1 || compressed->output_rank < 1 || compressed->ratio < 1 ||
+      compressed->indexed_ratio < 1 || compressed->output_groups < 1 ||
+      model.num_attention_heads % compressed->output_groups != 0) {
+    return "compressed_attention needs ranks, ratios, and output_groups that divide the heads";
   }
   return "";
 }
@@ -90,6 +122,9 @@ std::string fault_of_linear(const LinearAttention& linear) {
     return fmt::format("{} heads of linear attention do not divide into {} of keys",
                        linear.num_heads, linear.key_heads);
   }
+  using Kind = LinearAttention::Kind;
+  const bool compresses = linear.kind == Kind::kMamba1 || linear.kind == Kind::kKda;
+  if (compresses && linear.step_rank < 1) return "mamba1 and kda need step_rank";
   return "";
 }
 
@@ -102,7 +137,11 @@ std::string fault_of_parts(const Transformer& model) {
   if (model.bidirectional && (model.linear || model.sparse || model.mtp_layers > 0)) {
     return "bidirectional_attention is known of attention to all tokens or a window's alone";
   }
+  if (model.residual_streams > 1 && model.residual_block > 0) {
+    return "a model has residual_streams or residual_block";
+  }
   if (std::string fault = fault_of_encoder(model); !fault.empty()) return fault;
+  if (std::string fault = fault_of_compressed(model); !fault.empty()) return fault;
   return fault_of_pattern(model);
 }
 
@@ -110,9 +149,27 @@ LayerKind with_feed(LayerKind dense, LayerKind moe, bool experts) { return exper
 
 }  // namespace
 
+double LinearAttention::scalars() const {
+  switch (kind) {
+    case Kind::kGatedDelta:
+      return 2.0 * num_heads;
+    case Kind::kMamba2:
+      return num_heads;
+    case Kind::kMamba1:  // a step a channel
+      return values();
+    case Kind::kKda:  // a decay a channel
+      return num_heads + keys();
+    case Kind::kLightning:
+      break;
+  }
+  return 0;
+}
+
 double LinearAttention::projected() const {
-  const double scalars = kind == Kind::kGatedDelta ? 2 : kind == Kind::kMamba2 ? 1 : 0;
-  return 2 * values() + 2 * keys() + scalars * num_heads;
+  if (kind == Kind::kMamba1) return 2 * values();
+  const double gate = gate_rank > 0 ? 0 : values();
+  const double heads = kind == Kind::kKda ? num_heads : scalars();
+  return values() + gate + 2 * keys() + heads;
 }
 
 std::string fault_of(const Transformer& model) {
@@ -136,51 +193,71 @@ std::string fault_of(const Transformer& model) {
   return fault_of_parts(model);
 }
 
-Mixer mixer_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kWindowDense:
-    case LayerKind::kWindowMoe:
-      return Mixer::kWindow;
-    case LayerKind::kLinearDense:
-    case LayerKind::kLinearMoe:
-    case LayerKind::kLinearAlone:
-      return Mixer::kLinear;
-    case LayerKind::kSharedKeysDense:
-    case LayerKind::kSharedKeysMoe:
-      return Mixer::kSharedKeys;
-    case LayerKind::kSparseDense:
-    case LayerKind::kSparseMoe:
-      return Mixer::kSparse;
-    case LayerKind::kFoundDense:
-    case LayerKind::kFoundMoe:
-      return Mixer::kFound;
-    case LayerKind::kMlpAlone:
-    case LayerKind::kExpertsAlone:
-      return Mixer::kNone;
-    default:
-      if (is_traced(kind)) return Mixer::kNone;
-      return Mixer::kAttention;
-  }
-}
+namespace {
 
-Feed feed_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kMoe:
-    case LayerKind::kWindowMoe:
-    case LayerKind::kLinearMoe:
-    case LayerKind::kSharedKeysMoe:
-    case LayerKind::kSparseMoe:
-    case LayerKind::kFoundMoe:
-    case LayerKind::kExpertsAlone:
-      return Feed::kExperts;
-    case LayerKind::kLinearAlone:
-    case LayerKind::kAttentionAlone:
-      return Feed::kNone;
-    default:
-      if (is_traced(kind)) return Feed::kNone;
-      return Feed::kMlp;
-  }
-}
+struct LayerParts {
+  Mixer mixer = Mixer::kAttention;
+  Feed feed = Feed::kMlp;
+};
+
+constexpr LayerParts kNoParts{Mixer::kNone, Feed::kNone};
+
+constexpr EnumArray<LayerKind, LayerParts> kPartsOfKinds{
+    {{},  // kDense
+     {Mixer::kAttention, Feed::kExperts},
+     {},  // embedding, output and MTP as kDense
+     {},
+     {},
+     {Mixer::kWindow, Feed::kMlp},
+     {Mixer::kWindow, Feed::kExperts},
+     {Mixer::kLinear, Feed::kMlp},
+     {Mixer::kLinear, Feed::kExperts},
+     {Mixer::kSharedKeys, Feed::kMlp},
+     {Mixer::kSharedKeys, Feed::kExperts},
+     {Mixer::kSparse, Feed::kMlp},
+     {Mixer::kSparse, Feed::kExperts},
+     {Mixer::kFound, Feed::kMlp},
+     {Mixer::kFound, Feed::kExperts},
+     {Mixer::kBeside, Feed::kMlp},
+     {Mixer::kBeside, Feed::kExperts},
+     {Mixer::kCompressed, Feed::kMlp},
+     {Mixer::kCompressed, Feed::kExperts},
+     {Mixer::kIndexed, Feed::kMlp},
+     {Mixer::kIndexed, Feed::kExperts},
+     {Mixer::kLinear, Feed::kNone},  // alone
+     {Mixer::kAttention, Feed::kNone},
+     {Mixer::kNone, Feed::kMlp},
+     {Mixer::kNone, Feed::kExperts},
+     {},        // kEncoder
+     kNoParts,  // traced
+     kNoParts,
+     kNoParts,
+     kNoParts}};
+
+// The kinds that a letter means, without and with experts where these are not its own.
+struct LetterKinds {
+  char letter;
+  LayerKind dense, moe;
+};
+constexpr std::array kKindsOfLetters{
+    LetterKinds{'W', LayerKind::kWindowDense, LayerKind::kWindowMoe},
+    LetterKinds{'R', LayerKind::kLinearDense, LayerKind::kLinearMoe},
+    LetterKinds{'C', LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe},
+    LetterKinds{'S', LayerKind::kSparseDense, LayerKind::kSparseMoe},
+    LetterKinds{'T', LayerKind::kFoundDense, LayerKind::kFoundMoe},
+    LetterKinds{'H', LayerKind::kBesideDense, LayerKind::kBesideMoe},
+    LetterKinds{'Y', LayerKind::kCompressedDense, LayerKind::kCompressedMoe},
+    LetterKinds{'X', LayerKind::kIndexedDense, LayerKind::kIndexedMoe},
+    LetterKinds{'M', LayerKind::kLinearAlone, LayerKind::kLinearAlone},
+    LetterKinds{'*', LayerKind::kAttentionAlone, LayerKind::kAttentionAlone},
+    LetterKinds{'-', LayerKind::kMlpAlone, LayerKind::kMlpAlone},
+    LetterKinds{'E', LayerKind::kExpertsAlone, LayerKind::kExpertsAlone}};
+
+}  // namespace
+
+Mixer mixer_of(LayerKind kind) { return kPartsOfKinds[kind].mixer; }
+
+Feed feed_of(LayerKind kind) { return kPartsOfKinds[kind].feed; }
 
 LayerKind layer_kind(const Transformer& model, int layer) {
   if (model.traced) {
@@ -189,29 +266,13 @@ LayerKind layer_kind(const Transformer& model, int layer) {
   }
   const bool moe = model.experts && layer >= model.experts->first_dense_layers &&
                    (layer - model.experts->first_dense_layers) % model.experts->every == 0;
-  if (model.layer_pattern.empty()) return moe ? LayerKind::kMoe : LayerKind::kDense;
-  switch (model.layer_pattern[static_cast<size_t>(layer) % model.layer_pattern.size()]) {
-    case 'W':
-      return with_feed(LayerKind::kWindowDense, LayerKind::kWindowMoe, moe);
-    case 'R':
-      return with_feed(LayerKind::kLinearDense, LayerKind::kLinearMoe, moe);
-    case 'C':
-      return with_feed(LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe, moe);
-    case 'S':
-      return with_feed(LayerKind::kSparseDense, LayerKind::kSparseMoe, moe);
-    case 'T':
-      return with_feed(LayerKind::kFoundDense, LayerKind::kFoundMoe, moe);
-    case 'M':
-      return LayerKind::kLinearAlone;
-    case '*':
-      return LayerKind::kAttentionAlone;
-    case '-':
-      return LayerKind::kMlpAlone;
-    case 'E':
-      return LayerKind::kExpertsAlone;
-    default:
-      return with_feed(LayerKind::kDense, LayerKind::kMoe, moe);
+  if (!model.layer_pattern.empty()) {
+    const char letter =
+        model.layer_pattern[static_cast<size_t>(layer) % model.layer_pattern.size()];
+    const auto* kinds = std::ranges::find(kKindsOfLetters, letter, &LetterKinds::letter);
+    if (kinds != kKindsOfLetters.end()) return with_feed(kinds->dense, kinds->moe, moe);
   }
+  return with_feed(LayerKind::kDense, LayerKind::kMoe, moe);
 }
 
 // Where parts stand alone, a module has attention and its MLP or experts.
@@ -279,22 +340,64 @@ Heads heads_of(const Transformer& model, Mixer mixer) {
              .v = 1.0 * (own.v_channels > 0 ? own.v_channels : own.kv_channels)};
   }
   if (mixer == Mixer::kSharedKeys) heads.groups = 0;
-  const bool none = model.values_are_keys && mixer != Mixer::kWindow;
+  const bool none = (model.values_are_keys && mixer != Mixer::kWindow) || model.compressed;
   heads.value_groups = none ? 0 : heads.groups;
   return heads;
 }
 
+namespace {
+
+// Tokens among the last `window`, in the mean: the first of a sequence see fewer.
+double mean_of_last(double window, double all, bool causal) {
+  if (window >= all) return all * (causal ? 0.5 : 1.0);
+  return causal ? window - window * window / (2 * all) : window;
+}
+
+}  // namespace
+
 double mean_keys(const Transformer& model, Mixer mixer, int seq_length, bool causal) {
   const double all = seq_length;
-  const double window = is_sparse(mixer) ? model.sparse->topk : model.attention_window;
-  const bool whole = mixer != Mixer::kWindow && !is_sparse(mixer);
-  if (whole || window >= all) return all * (causal ? 0.5 : 1.0);
-  if (model.chunked_window && mixer == Mixer::kWindow) {
+  const double window = model.attention_window;
+  if (const int ratio = compression(model, mixer); ratio > 0) {
+    const double reach = mixer == Mixer::kIndexed ? 1.0 * ratio * model.sparse->topk : all;
+    return mean_of_last(window, all, causal) + mean_of_last(reach, all, causal) / ratio;
+  }
+  if (is_sparse(mixer)) return mean_of_last(model.sparse->topk, all, causal);
+  if (mixer != Mixer::kWindow) return all * (causal ? 0.5 : 1.0);
+  if (model.chunked_window && window < all) {
     const double rest = all - std::floor(all / window) * window;
     return (window * (all - rest) + rest * rest) / all * (causal ? 0.5 : 1.0);
   }
-  // The first tokens of a sequence see fewer.
-  return causal ? window - window * window / (2 * all) : window;
+  return mean_of_last(window, all, causal);
+}
+
+int compression(const Transformer& model, Mixer mixer) {
+  if (mixer == Mixer::kCompressed) return model.compressed->ratio;
+  return mixer == Mixer::kIndexed ? model.compressed->indexed_ratio : 0;
+}
+
+double compressed_width(const Transformer& model, Mixer mixer) {
+  return (mixer == Mixer::kIndexed ? 2.0 : 1.0) * model.kv_channels;
+}
+
+double query_rank(const Transformer& model) {
+  if (model.compressed) return model.compressed->q_rank;
+  return model.latent && model.latent->q_rank > 0 ? model.latent->q_rank : model.hidden_size;
+}
+
+double indexer_keys(const Transformer& model) {
+  // Stretches that overlap, of keys and of their weights.
+  return (model.compressed ? 4.0 : 1.0) * model.sparse->head_size + model.sparse->num_heads;
+}
+
+double residual_sums(const Transformer& model) {
+  if (model.residual_block == 0) return 0;
+  const double blocks = std::ceil(1.0 * model.num_layers / model.residual_block);
+  return (blocks + 1) / 2;
+}
+
+double residual_width(const Transformer& model) {
+  return (model.residual_streams + residual_sums(model)) * model.hidden_size;
 }
 
 bool has_qkv_bias(const Transformer& model) {

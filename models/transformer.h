@@ -16,7 +16,14 @@
 //   MLP                2 h f, gated 3 h f (Shazeer 2020)
 //   experts            E times an MLP of their size, a router of E h (Mixtral, DeepSeek-V3)
 //   linear attention   h (2 v + 2 k + c a) + v h, with v and k the widths of all values and keys,
-//                      and c numbers a head for the state's decay; a convolution of n (v + 2 k)
+//                      and c numbers a head for the state's decay; a convolution of n (v + 2 k).
+//                      KDA's decays are h r + r k of rank r (Kimi Linear, arXiv 2510.26692)
+//   Mamba-1            3 h v + v (r + 2 N) + r v + N v, with r the steps' rank, N numbers a channel
+//                      of the state, and a convolution of n v (Gu and Dao 2023, arXiv 2312.00752)
+//   compressed         h q + q a d + h d + a d o + g o h, with q the queries' rank, g groups of
+//   attention          outputs of rank o; a compression 2 h d, of layers with an indexer 4 h d and
+//                      the indexer's q i x + h i + 4 h x (DeepSeek-V4, arXiv 2606.19348)
+//   residual streams   (n^2 + 2 n) n h before attention and MLP each, n^2 h before the output
 //   norms              h each, with a bias 2 h: two a layer, four in Gemma 2, one before the output
 //   embedding, output  V h each (one matrix when tied)
 //   MTP module         a layer, a projection 2h -> h and three norms (DeepSeek-V3, section 2.2);
@@ -87,6 +94,19 @@ struct SparseAttention {
   friend bool operator==(const SparseAttention&, const SparseAttention&) = default;
 };
 
+// Attention over a window and, before it, over a few tokens in one. All heads share a key, which is
+// its own value; queries and outputs are compressed. Layers Y see all tokens before. Layers X see
+// those that an indexer finds, whose stretches overlap (DeepSeek-V4, arXiv 2606.19348, section 2).
+struct CompressedAttention {
+  int q_rank = 0;
+  int output_groups = 0;  // parts of attention's output, each compressed by itself
+  int output_rank = 0;    // of each
+  int ratio = 0;          // tokens that become one in layers Y
+  int indexed_ratio = 0;  // in layers X
+
+  friend bool operator==(const CompressedAttention&, const CompressedAttention&) = default;
+};
+
 // Heads of layers W where they are others than the model's.
 struct WindowHeads {
   int num_attention_heads = 0;
@@ -99,20 +119,26 @@ struct WindowHeads {
 
 // Attention with a state of fixed size in place of all keys and values before.
 struct LinearAttention {
-  enum class Kind : std::uint8_t { kGatedDelta, kLightning, kMamba2 };
+  enum class Kind : std::uint8_t { kGatedDelta, kLightning, kMamba2, kMamba1, kKda };
   Kind kind = Kind::kGatedDelta;
   int num_heads = 0;  // of values
   int head_size = 0;
   int key_heads = 0;      // of queries and keys; Mamba's groups
   int key_head_size = 0;  // Mamba's state
   int conv_kernel = 0;    // tokens that the convolution before it sees; 0: there is none
-  int chunk_size = 64;    // tokens among which all scores are made
+  int chunk_size = 64;    // tokens among which all scores are made; Mamba-1: between kept states
+  int step_rank = 0;      // of KDA's decays and Mamba-1's steps
+  int gate_rank = 0;      // of KDA's gate; 0: it is not compressed
 
   [[nodiscard]] double values() const { return 1.0 * num_heads * head_size; }
   [[nodiscard]] double keys() const { return 1.0 * key_heads * key_head_size; }
-  // Channels of the convolution: values, queries and keys.
-  [[nodiscard]] double convolved() const { return values() + 2 * keys(); }
-  // Values, their gate, queries, keys, and what says how the state decays and is written.
+  // Channels of the convolution: values, queries and keys; Mamba-1 makes its keys from these.
+  [[nodiscard]] double convolved() const {
+    return values() + (kind == Kind::kMamba1 ? 0 : 2 * keys());
+  }
+  // Numbers of a token that say how the state decays and is written.
+  [[nodiscard]] double scalars() const;
+  // The first projection's outputs: values, their gate, queries, keys, and numbers a head.
   [[nodiscard]] double projected() const;
 
   friend bool operator==(const LinearAttention&, const LinearAttention&) = default;
@@ -150,6 +176,11 @@ struct Transformer {
   int vocab_size = 0;
   int max_position_embeddings = 0;  // rows of learned positions
   int mtp_layers = 0;               // modules that predict further tokens
+  // Streams beside each other in place of one residual: hyper-connections.
+  int residual_streams = 1;
+  // Attention and MLP read a weighed sum of what each stretch of so many layers has added.
+  // 0: they read the sum of all (Attention Residuals: Kimi K3).
+  int residual_block = 0;
   bool gated_mlp = false;
   bool tied_embeddings = false;
   bool linear_bias = false;      // of all linear layers but the output and the router
@@ -173,6 +204,9 @@ struct Transformer {
   //   C  attention with the keys and values of the layer before
   //   S  sparse attention
   //   T  sparse attention to the tokens that the layer before found
+  //   H  attention and linear attention beside each other
+  //   Y  attention over a window and all tokens before, compressed
+  //   X  the same, to those compressed tokens that an indexer finds
   // A layer by itself: M linear attention, * attention, - MLP, E experts.
   std::string layer_pattern;
   Norm norm = Norm::kRmsNorm;
@@ -181,6 +215,7 @@ struct Transformer {
   std::optional<LatentAttention> latent;
   std::optional<LinearAttention> linear;
   std::optional<SparseAttention> sparse;
+  std::optional<CompressedAttention> compressed;
   std::optional<WindowHeads> window_heads;
   std::optional<Encoder> encoder;
   // Blocks of a PyTorch model in place of layers: then the sizes of attention and MLP say nothing.
@@ -205,6 +240,12 @@ enum class LayerKind : std::uint8_t {
   kSparseMoe,
   kFoundDense,
   kFoundMoe,
+  kBesideDense,
+  kBesideMoe,
+  kCompressedDense,
+  kCompressedMoe,
+  kIndexedDense,
+  kIndexedMoe,
   kLinearAlone,
   kAttentionAlone,
   kMlpAlone,
@@ -216,7 +257,7 @@ enum class LayerKind : std::uint8_t {
   kTraced4
 };
 template <>
-inline constexpr std::size_t kSizeOf<LayerKind> = 24;
+inline constexpr std::size_t kSizeOf<LayerKind> = 30;
 // The kinds of decoder layers.
 inline constexpr std::array kDecoderKinds{LayerKind::kDense,           LayerKind::kMoe,
                                           LayerKind::kWindowDense,     LayerKind::kWindowMoe,
@@ -224,6 +265,9 @@ inline constexpr std::array kDecoderKinds{LayerKind::kDense,           LayerKind
                                           LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe,
                                           LayerKind::kSparseDense,     LayerKind::kSparseMoe,
                                           LayerKind::kFoundDense,      LayerKind::kFoundMoe,
+                                          LayerKind::kBesideDense,     LayerKind::kBesideMoe,
+                                          LayerKind::kCompressedDense, LayerKind::kCompressedMoe,
+                                          LayerKind::kIndexedDense,    LayerKind::kIndexedMoe,
                                           LayerKind::kLinearAlone,     LayerKind::kAttentionAlone,
                                           LayerKind::kMlpAlone,        LayerKind::kExpertsAlone,
                                           LayerKind::kTraced1,         LayerKind::kTraced2,
@@ -231,7 +275,8 @@ inline constexpr std::array kDecoderKinds{LayerKind::kDense,           LayerKind
 inline constexpr int kTracedKinds = 4;
 inline bool is_traced(LayerKind kind) { return kind >= LayerKind::kTraced1; }
 
-// kFound: sparse attention to the tokens that the layer before has found.
+// kFound: sparse attention to tokens that the layer before has found. kBeside: attention and
+// linear attention. kCompressed and kIndexed: compressed attention's layers Y and X.
 enum class Mixer : std::uint8_t {
   kNone,
   kAttention,
@@ -239,20 +284,49 @@ enum class Mixer : std::uint8_t {
   kLinear,
   kSharedKeys,
   kSparse,
-  kFound
+  kFound,
+  kBeside,
+  kCompressed,
+  kIndexed
 };
+inline bool has_states(Mixer mixer) { return mixer == Mixer::kLinear || mixer == Mixer::kBeside; }
+inline bool has_scores(Mixer mixer) { return mixer != Mixer::kNone && mixer != Mixer::kLinear; }
+inline bool finds_tokens(Mixer mixer) {
+  return mixer == Mixer::kSparse || mixer == Mixer::kIndexed;
+}
 inline bool is_sparse(Mixer mixer) { return mixer == Mixer::kSparse || mixer == Mixer::kFound; }
 enum class Feed : std::uint8_t { kNone, kMlp, kExperts };
 // In the order in which they stand.
-inline constexpr std::array kLayerKinds{
-    LayerKind::kEmbedding,   LayerKind::kDense,           LayerKind::kMoe,
-    LayerKind::kWindowDense, LayerKind::kWindowMoe,       LayerKind::kLinearDense,
-    LayerKind::kLinearMoe,   LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe,
-    LayerKind::kSparseDense, LayerKind::kSparseMoe,       LayerKind::kFoundDense,
-    LayerKind::kFoundMoe,    LayerKind::kLinearAlone,     LayerKind::kAttentionAlone,
-    LayerKind::kMlpAlone,    LayerKind::kExpertsAlone,    LayerKind::kTraced1,
-    LayerKind::kTraced2,     LayerKind::kTraced3,         LayerKind::kTraced4,
-    LayerKind::kMtp,         LayerKind::kOutput,          LayerKind::kEncoder};
+inline constexpr std::array kLayerKinds{LayerKind::kEmbedding,
+                                        LayerKind::kDense,
+                                        LayerKind::kMoe,
+                                        LayerKind::kWindowDense,
+                                        LayerKind::kWindowMoe,
+                                        LayerKind::kLinearDense,
+                                        LayerKind::kLinearMoe,
+                                        LayerKind::kSharedKeysDense,
+                                        LayerKind::kSharedKeysMoe,
+                                        LayerKind::kSparseDense,
+                                        LayerKind::kSparseMoe,
+                                        LayerKind::kFoundDense,
+                                        LayerKind::kFoundMoe,
+                                        LayerKind::kBesideDense,
+                                        LayerKind::kBesideMoe,
+                                        LayerKind::kCompressedDense,
+                                        LayerKind::kCompressedMoe,
+                                        LayerKind::kIndexedDense,
+                                        LayerKind::kIndexedMoe,
+                                        LayerKind::kLinearAlone,
+                                        LayerKind::kAttentionAlone,
+                                        LayerKind::kMlpAlone,
+                                        LayerKind::kExpertsAlone,
+                                        LayerKind::kTraced1,
+                                        LayerKind::kTraced2,
+                                        LayerKind::kTraced3,
+                                        LayerKind::kTraced4,
+                                        LayerKind::kMtp,
+                                        LayerKind::kOutput,
+                                        LayerKind::kEncoder};
 // The two parts of a decoder layer.
 Mixer mixer_of(LayerKind kind);
 Feed feed_of(LayerKind kind);
@@ -292,6 +366,19 @@ struct Heads {
   double value_groups = 0;  // with a matrix of their own
 };
 Heads heads_of(const Transformer& model, Mixer mixer);
+// Tokens that become one in a layer of compressed attention; 0: none do.
+int compression(const Transformer& model, Mixer mixer);
+// Widths of the compressed tokens before they are weighed: twice a head's where stretches overlap.
+double compressed_width(const Transformer& model, Mixer mixer);
+// The rank of queries, or of what they are made of: the model's width.
+double query_rank(const Transformer& model);
+// The indexer's outputs of a token that are no queries: keys, what weighs these where tokens are
+// compressed, and the heads' weights.
+double indexer_keys(const Transformer& model);
+// The width that a layer hands on: all streams, or the sums of earlier layers beside the last.
+double residual_width(const Transformer& model);
+// Sums of earlier layers that a layer weighs, in the mean; 0 without residual_block.
+double residual_sums(const Transformer& model);
 // The width that routed experts work in.
 inline double expert_width(const Transformer& model) {
   const int latent = model.experts ? model.experts->latent_size : 0;

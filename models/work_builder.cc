@@ -37,7 +37,7 @@ void WorkBuilder::adapter(const Linear& of) {
     matmul = {sides, rank, rows, matmul.batch, matmul.precision, kAddedGradient};
   }
   matmul.name = "adapter";
-  matmul.grouped = of.batch > 1;
+  matmul.grouped = of.batch > 1 && of.experts;
   work_.matmuls.push_back(matmul);
 }
 
@@ -52,7 +52,7 @@ void WorkBuilder::linear(const Linear& of) {
   if (pass_ == PassKind::kB) matmul = {m, k, n, matmul.batch, matmul.precision, element_};
   if (pass_ == PassKind::kW) matmul = {k, n, m, matmul.batch, matmul.precision, kAddedGradient};
   matmul.name = of.name;
-  matmul.grouped = of.batch > 1;
+  matmul.grouped = of.batch > 1 && of.experts;
   work_.matmuls.push_back(matmul);
   if (casts_weights(context_)) cast_weights(of);
   const double rows = of.tokens * of.batch;
@@ -118,10 +118,36 @@ void WorkBuilder::exchange_tensor(bool enters, double width) {
 void WorkBuilder::residual() {
   const double one = divided_ * hidden_ * element_;
   const double mask = context_.dropout ? one / element_ : 0;
-  stream(PassKind::kF, 3 * one + mask, 1);  // output, residual, sum
-  stream(PassKind::kB, 3 * one, 1);         // both gradients, their sum
+  const double n = model_.residual_streams;
+  // Output, residual, sum; of streams every one is read, mixed with the others, and written.
+  stream(PassKind::kF, (n > 1 ? 2 * n + 1 : 3) * one + mask, 1);
+  // Both gradients, their sum; of streams theirs, the streams, and the output are read.
+  stream(PassKind::kB, (n > 1 ? 3 * n + 2 : 3) * one, 1);
   if (context_.dropout) stream(PassKind::kB, 2 * one + mask, 1);
   if (model_.post_norms) norm(divided_, hidden_);
+}
+
+void WorkBuilder::enter_residual(const char* name) {
+  const double n = model_.residual_streams;
+  if (model_.residual_block > 0) weigh_sums();
+  if (n < 2) return;
+  linear({.name = name,
+          .tokens = divided_,
+          .inputs = n * hidden_,
+          .outputs = n * n + 2 * n,
+          .bf16 = true,
+          .adapted = false});
+  const double one = divided_ * hidden_ * element_;
+  stream(PassKind::kF, (n + 1) * one, 2);
+  stream(PassKind::kB, (2 * n + 1) * one, 2);
+}
+
+// One kernel reads the sums and the last output, and writes what weighs them added up.
+void WorkBuilder::weigh_sums() {
+  const double one = divided_ * hidden_ * element_;
+  const double sums = residual_sums(model_) + 1;
+  stream(PassKind::kF, (sums + 1) * one, 1);
+  stream(PassKind::kB, (2 * sums + 1) * one, 1);
 }
 
 void WorkBuilder::layer(LayerKind kind) {
@@ -156,6 +182,7 @@ void WorkBuilder::feed(LayerKind kind) {
 }
 
 void WorkBuilder::mlp_block() {
+  enter_residual("streams before the MLP");
   norm(divided_, hidden_, kLayerNorm);
   again(kMlp, &WorkBuilder::dense_mlp);
   dense_mlp();
@@ -195,6 +222,7 @@ void WorkBuilder::mlp(double tokens, double width, double ffn, double ranks, dou
 }
 
 void WorkBuilder::moe_block() {
+  enter_residual("streams before the experts");
   norm(divided_, hidden_, kLayerNorm);
   again(kMoe, &WorkBuilder::moe);
   moe();
@@ -393,6 +421,12 @@ void WorkBuilder::share_of_embedding(double rows) {
 }
 
 void WorkBuilder::output() {
+  const double n = model_.residual_streams;
+  if (model_.residual_block > 0) weigh_sums();
+  if (n > 1) {
+    stream(PassKind::kF, (2 * n + 1) * divided_ * hidden_ * element_, 2);
+    stream(PassKind::kB, (3 * n + 1) * divided_ * hidden_ * element_, 2);
+  }
   norm(divided_, hidden_);
   if (context_.vocabulary_devices == 0) logits(std::ceil(model_.vocab_size / ranks_));
 }

@@ -53,6 +53,7 @@ class WorkBuilder {
     bool bias = false;
     bool bf16 = false;  // whatever the precision of the other linear layers
     double batch = 1;
+    bool experts = true;  // where `batch` is more than one: their rows differ
     bool adapted = true;  // has an adapter where adapters train alone
     bool trains = false;  // where the model's matrices are frozen
   };
@@ -78,12 +79,24 @@ class WorkBuilder {
   void exchange_tensor(bool enters, double width);
   void residual();
   void attention_block();
+  void scores_part();
+  void states_part();
+  // The input of attention or MLP where a layer has more than one residual.
+  void enter_residual(const char* name);
+  void weigh_sums();
+  void weigh_output(double values);
+  void attention_output();
   void latent_projections();
   void plain_projections();
   void latent_up();
   void core();
   void linear_projections();
+  void low_rank(const char* name, double rank, double outputs);
+  void selection();
   void linear_core(bool backward);
+  void scan(bool backward);
+  void compressed_projections();
+  void compressed_core(bool backward);
   void fused_core(bool backward);
   void indexer();
   void sparse_core(bool backward);

@@ -13,37 +13,57 @@ constexpr std::int64_t kAligned = 8;  // elements of 16 bytes
 using enum RecomputeModule;
 
 void WorkBuilder::attention_block() {
+  enter_residual("streams before attention");
   norm(divided_, hidden_, kLayerNorm);
-  const bool state = mixer_ == Mixer::kLinear;
-  if (state) {
-    linear_projections();
+  const Mixer both = mixer_;
+  if (has_scores(both)) {
+    if (both == Mixer::kBeside) mixer_ = Mixer::kAttention;
+    scores_part();
+  }
+  if (has_states(both)) {
+    // Beside attention its gathered input serves.
+    if (!has_scores(both) || model_.latent) before_divided(hidden_);
+    mixer_ = Mixer::kLinear;
+    states_part();
+  }
+  mixer_ = both;
+  after_divided();
+  if (both == Mixer::kBeside) {
+    // The other's output is read too; backward the gradients of their input are added.
+    const double one = divided_ * hidden_ * element_;
+    stream(PassKind::kF, one, 0);
+    stream(PassKind::kB, 3 * one, 1);
+  }
+  residual();
+}
+
+void WorkBuilder::scores_part() {
+  if (model_.compressed) {
+    compressed_projections();
   } else if (model_.latent) {
     latent_projections();
   } else {
     plain_projections();
   }
-  if (mixer_ == Mixer::kSparse) indexer();
-  if (!state) exchange_context();
+  if (finds_tokens(mixer_)) indexer();
+  exchange_context();
   core();
   const Heads heads = heads_of(model_, mixer_);
-  const double values = state ? model_.linear->values() : heads.queries * heads.v;
-  if (state || model_.output_gate) {
-    // Weighed by a gate of their width; of linear attention normalized before.
-    const double one = tokens_ * values / ranks_ * element_;
-    stream(PassKind::kF, 3 * one, 1);
-    stream(PassKind::kB, 5 * one, 1);
-    if (state) {
-      stream(PassKind::kF, 2 * one, 1);
-      stream(PassKind::kB, 3 * one, 1);
-    }
-  }
+  const double values = heads.queries * heads.v;
+  if (model_.output_gate) weigh_output(values);
+  if (model_.compressed) return attention_output();
   linear({.name = "attention's output",
           .tokens = tokens_,
           .inputs = values / ranks_,
           .outputs = hidden_,
-          .bias = !state && has_output_bias(model_)});
-  after_divided();
-  residual();
+          .bias = has_output_bias(model_)});
+}
+
+// By a gate of the same width.
+void WorkBuilder::weigh_output(double values) {
+  const double one = tokens_ * values / ranks_ * element_;
+  stream(PassKind::kF, 3 * one, 1);
+  stream(PassKind::kB, 5 * one, 1);
 }
 
 void WorkBuilder::plain_projections() {
@@ -69,20 +89,6 @@ void WorkBuilder::plain_projections() {
   }
 }
 
-void WorkBuilder::linear_projections() {
-  const LinearAttention& linear_attention = *model_.linear;
-  before_divided(hidden_);
-  linear({.name = "queries, keys, values, gates",
-          .tokens = tokens_,
-          .inputs = hidden_,
-          .outputs = linear_attention.projected() / ranks_});
-  if (linear_attention.conv_kernel == 0) return;
-  // The convolution and its activation, one kernel; its weights' gradient comes with B.
-  const double convolved = tokens_ * linear_attention.convolved() / ranks_ * element_;
-  stream(PassKind::kF, 2 * convolved, 1);
-  stream(PassKind::kB, 3 * convolved, 1);
-}
-
 void WorkBuilder::latent_projections() {
   const LatentAttention& latent = *model_.latent;
   const double compressed = latent.kv_rank + latent.rope_head_size;
@@ -100,6 +106,12 @@ void WorkBuilder::latent_projections() {
   norm(divided_, latent.kv_rank, kLatentNorm);
   again(kLatentUp, &WorkBuilder::latent_up);
   latent_up();
+  if (!model_.output_gate) return;
+  before_divided(hidden_);
+  linear({.name = "gate of attention's output",
+          .tokens = tokens_,
+          .inputs = hidden_,
+          .outputs = model_.num_attention_heads * latent.v_head_size / ranks_});
 }
 
 void WorkBuilder::latent_up() {
@@ -133,33 +145,34 @@ void WorkBuilder::core() {
     return;
   }
   // A flash kernel rebuilds its scores anyway; with selective recompute its whole forward is run.
-  const bool fused = context_.flash_attention || is_sparse(mixer_);
+  const bool fused = context_.flash_attention || is_sparse(mixer_) || model_.compressed;
   if (backward && context_.recompute.any(kCoreAttention)) {
     fused ? fused_core(false) : plain_core(false);
   }
   fused ? fused_core(backward) : plain_core(backward);
 }
 
-// Its heads score every token that a query may see (DeepSeek-V3.2, arXiv 2512.02556, section 2.1);
-// queries and the key come from what attention reads, and their gradients from the indexer's own
-// loss. Every tensor rank has all of its heads.
+// Its heads score every token that a query may see (DeepSeek-V3.2, arXiv 2512.02556, section 2.1),
+// or what these are compressed to. Queries and keys come from what attention reads, and their
+// gradients from the indexer's own loss. Every tensor rank has all of its heads.
 void WorkBuilder::indexer() {
   const SparseAttention& indexer = *model_.sparse;
   const double heads = indexer.num_heads;
   const double size = indexer.head_size;
-  const bool latent = model_.latent && model_.latent->q_rank > 0;
+  const double keys = indexer_keys(model_);
   linear({.name = "indexer's queries",
           .tokens = tokens_,
-          .inputs = latent ? model_.latent->q_rank : hidden_,
+          .inputs = query_rank(model_),
           .outputs = heads * size});
   linear({.name = "indexer's keys and weights",
           .tokens = tokens_,
           .inputs = hidden_,
-          .outputs = size + heads});
+          .outputs = keys});
   if (pass_ == PassKind::kW) return;
   const bool backward = pass_ == PassKind::kB;
-  const double pairs = attended_pairs(model_, Mixer::kAttention, context_);
-  const double rows = tokens_ * ((heads + 1) * size + heads) * element_;
+  const int ratio = std::max(1, compression(model_, mixer_));
+  const double pairs = attended_pairs(model_, Mixer::kAttention, context_) / ratio;
+  const double rows = tokens_ * (heads * size + keys) * element_;
   const double found = tokens_ * indexer.topk * 4.0;
   attend({Flops((backward ? 2 : 1) * 2 * pairs * heads * size),
           Bytes((backward ? 2 : 1) * rows + found), indexer.head_size, backward});
@@ -186,35 +199,8 @@ void WorkBuilder::sparse_core(bool backward) {
           backward, tokens_ * queries});
 }
 
-// In chunks of c tokens, for a head with states of k x v: scores 2 c k and values 2 c v a token
-// among the chunk's own, 2 k v to write the state and 2 k v to read it (Dao and Gu 2024, arXiv
-// 2405.21060, section 6). The delta rule first solves for what each token adds, which takes scores
-// among keys, a product with keys and values, and one more reading of the state (Yang et al. 2024,
-// arXiv 2406.06484, section 3). Backward two matmuls for each, and scores and states made again.
-void WorkBuilder::linear_core(bool backward) {
-  const LinearAttention& linear_attention = *model_.linear;
-  const double heads = linear_attention.num_heads / ranks_;
-  const double k = linear_attention.key_head_size;
-  const double v = linear_attention.head_size;
-  const double chunk = std::min(linear_attention.chunk_size, context_.seq_length);
-  const bool delta = linear_attention.kind == LinearAttention::Kind::kGatedDelta;
-  // Mamba's heads of a group share their scores.
-  const double scored = linear_attention.kind == LinearAttention::Kind::kMamba2
-                            ? linear_attention.key_heads / ranks_
-                            : heads;
-  const double scores = 2 * chunk * k * scored;
-  const double state = 2 * k * v * heads;
-  double flops = scores + 2 * chunk * v * heads + 2 * state;
-  if (delta) flops += scores + 2 * chunk * (k + v) * heads + state;
-  if (backward) flops = 2 * flops + (delta ? 2 : 1) * scores + state;
-  const double rows =
-      tokens_ * (2 * linear_attention.values() + 2 * linear_attention.keys()) / ranks_ * element_;
-  const double states = 2 * tokens_ / chunk * k * v * heads * 4;  // fp32, written and read
-  attend({Flops(tokens_ * flops), Bytes((backward ? 2 : 1) * (rows + states)),
-          linear_attention.key_head_size, backward});
-}
-
 void WorkBuilder::fused_core(bool backward) {
+  if (model_.compressed) return compressed_core(backward);
   if (is_sparse(mixer_)) return sparse_core(backward);
   const Heads all = attending_heads(model_, mixer_, context_);
   const double heads = all.queries / ranks_;

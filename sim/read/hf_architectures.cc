@@ -15,8 +15,13 @@ YamlSource table_source() {
 
 // Maps of `model:`, whose keys an entry may replace one by one.
 bool is_section(const std::string& key) {
-  static const std::set<std::string> kSections{
-      "moe", "mla", "linear_attention", "sparse_attention", "window_attention", "encoder"};
+  static const std::set<std::string> kSections{"moe",
+                                               "mla",
+                                               "linear_attention",
+                                               "sparse_attention",
+                                               "compressed_attention",
+                                               "window_attention",
+                                               "encoder"};
   return kSections.contains(key);
 }
 

@@ -14,6 +14,7 @@
 namespace pipesim {
 namespace {
 
+constexpr size_t kMostLetters = 1 << 16;
 constexpr int kDeepest = 20;  // defaults that name each other
 
 const std::set<std::string> kFlags{"untie_embeddings_and_output_weights",
@@ -27,6 +28,7 @@ const std::set<std::string> kFlags{"untie_embeddings_and_output_weights",
                                    "chunked_window",
                                    "rotary_in_windows_only",
                                    "attention_output_gate",
+                                   "bidirectional_attention",
                                    "attention_sinks",
                                    "moe.shared_gate",
                                    "moe.router_bias",
@@ -359,13 +361,21 @@ class Derived {
     file_.value().fail(fmt::format("'{}' is missing{}: expected a whole number", first, others));
   }
 
-  // Repeated, the shortest is the whole; `G` says nothing that a model without a pattern does not.
+  // The shortest that repeats over the whole model; `G` says nothing that a model without a pattern
+  // does not.
   void settle_pattern() {
     const auto node = model_["layer_pattern"];
-    const std::string letters = node ? shortest_period(node.Scalar()) : "";
+    const std::string letters = node ? shortest_period(of_all_layers(node.Scalar())) : "";
     if (node) model_["layer_pattern"] = letters;
     if (letters == "G") model_.remove("layer_pattern");
-    if (letters.find('W') == std::string::npos) model_.remove("attention_window");
+    if (letters.find_first_of("WYX") == std::string::npos) model_.remove("attention_window");
+  }
+
+  [[nodiscard]] std::string of_all_layers(const std::string& pattern) const {
+    const auto layers = model_["num_layers"].as<size_t>(0);
+    std::string letters = pattern;
+    while (!pattern.empty() && letters.size() < std::min(layers, kMostLetters)) letters += pattern;
+    return letters.size() > layers && layers > pattern.size() ? letters.substr(0, layers) : letters;
   }
 
   Derivation& derivation_;

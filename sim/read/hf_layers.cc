@@ -29,12 +29,18 @@ std::string letter_of(const YamlValue& entry, const Letters& letters) {
   return letters[static_cast<size_t>(at)].second;
 }
 
-// {list: KEY, letters: {full_attention: G, ...}}
+// {list: KEY, letters: {full_attention: G, ...}}, with `behind` as many entries more at most.
 LayerLetters of_list(YamlMap& form, const YamlValue& key, const HfFacts& facts) {
   const Letters letters = letters_by_name(form);
   const auto value = facts.given(key.text());
   if (!value || !value->is_list()) return {};
-  const std::vector<YamlValue> list = value->list();
+  std::vector<YamlValue> list = value->list();
+  const auto behind = form.find("behind");
+  const long more = behind ? facts.number(*behind).value_or(0) : 0;
+  if (facts.layers > 0 && std::cmp_greater(list.size(), facts.layers) &&
+      std::cmp_less_equal(list.size(), facts.layers + more)) {
+    list.resize(static_cast<size_t>(facts.layers), list.front());
+  }
   if (facts.layers > 0 && std::cmp_not_equal(list.size(), facts.layers) && !list.empty()) {
     value->fail(
         fmt::format("expected one entry for each of {} layers, not {}", facts.layers, list.size()));
@@ -60,16 +66,19 @@ LayerLetters of_letters(YamlMap& form, const YamlValue& key, const HfFacts& fact
   return {read, value};
 }
 
-// {at: KEY, letters: [E, '-']}: the first letter where the list has the layer's number.
+// {at: KEY, letters: [E, '-']}: the first letter where the list has the layer's number, which
+// counts from `first` on, or from 0.
 LayerLetters of_indices(YamlMap& form, const YamlValue& key, const HfFacts& facts) {
   const std::vector<YamlValue> letters = form.require("letters", "two letters").list();
   const auto value = facts.given(key.text());
   if (!value || !value->is_list() || value->list().empty() || facts.layers < 1) return {};
+  const auto counted = form.find("first");
+  const long first = counted ? counted->integer(0, 1) : 0;
   std::string read;
   for (int layer = 0; layer < facts.layers; ++layer) read += letters.at(1).text();
   for (const YamlValue& entry : value->list()) {
-    const auto layer = static_cast<size_t>(entry.integer(0, facts.layers - 1));
-    read[layer] = letters.at(0).text()[0];
+    const auto layer = entry.integer(first, facts.layers - 1 + first) - first;
+    read[static_cast<size_t>(layer)] = letters.at(0).text()[0];
   }
   return {read, value};
 }

@@ -82,7 +82,8 @@ void read_pattern(YamlMap& map, Transformer& model) {
 }
 
 void read_linear(YamlMap& outer, Transformer& model) {
-  static const std::vector<std::string> kKinds{"gated_delta", "lightning", "mamba2"};
+  static const std::vector<std::string> kKinds{"gated_delta", "lightning", "mamba2", "mamba1",
+                                               "kda"};
   const auto value = outer.find("linear_attention");
   if (!value) return;
   YamlMap map(*value);
@@ -98,6 +99,8 @@ void read_linear(YamlMap& outer, Transformer& model) {
   set_size(map, "key_head_size", linear.key_head_size);
   set_size(map, "conv_kernel", linear.conv_kernel, 0);
   set_size(map, "chunk_size", linear.chunk_size);
+  set_size(map, "step_rank", linear.step_rank, 0);
+  set_size(map, "gate_rank", linear.gate_rank, 0);
   map.finish();
   model.linear = linear;
 }
@@ -112,6 +115,21 @@ void read_sparse(YamlMap& outer, Transformer& model) {
   need_size(map, "topk", "the tokens that a query attends to", sparse.topk);
   map.finish();
   model.sparse = sparse;
+}
+
+void read_compressed(YamlMap& outer, Transformer& model) {
+  const auto value = outer.find("compressed_attention");
+  if (!value) return;
+  YamlMap map(*value);
+  CompressedAttention compressed = model.compressed.value_or(CompressedAttention{});
+  need_size(map, "q_lora_rank", "the rank of queries", compressed.q_rank);
+  need_size(map, "output_groups", "the groups of outputs", compressed.output_groups);
+  need_size(map, "output_rank", "the rank of a group's output", compressed.output_rank);
+  need_size(map, "ratio", "the tokens that become one in layers Y", compressed.ratio);
+  need_size(map, "indexed_ratio", "the tokens that become one in layers X",
+            compressed.indexed_ratio);
+  map.finish();
+  model.compressed = compressed;
 }
 
 // Sizes that are left out are those of the other layers.
@@ -233,10 +251,13 @@ Transformer read_shape(YamlMap& map, Transformer model) {
   need_size(map, "ffn_hidden_size", "the size of the MLP", model.ffn_hidden_size);
   set_size(map, "max_position_embeddings", model.max_position_embeddings);
   set_size(map, "mtp_num_layers", model.mtp_layers, 0);
+  set_size(map, "residual_streams", model.residual_streams);
+  set_size(map, "residual_block", model.residual_block, 0);
   read_experts(map, model);
   read_pattern(map, model);
   read_linear(map, model);
   read_sparse(map, model);
+  read_compressed(map, model);
   read_window_heads(map, model);
   read_encoder(map, model);
   map.finish();

@@ -67,6 +67,7 @@ std::string why_not_small(const Transformer& model) {
       model.encoder) {
     return "it computes MLPs that are not gated, without biases, norms of queries or norms after";
   }
+  if (model.residual_streams > 1 || model.residual_block > 0) return "it computes one residual";
   if (model.norm != Norm::kRmsNorm) return "it computes RMS norms";
   if (model.positions != Positions::kLearned) return "it computes learned positions";
   if (model.tied_embeddings) return "its embedding and output have weights of their own";

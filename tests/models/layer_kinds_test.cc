@@ -101,10 +101,10 @@ TEST(LayerKinds, SayWhatAPatternLacks) {
   Transformer model = llama3_70b();
   model.layer_pattern = "WG";
   EXPECT_EQ(fault_of(model), "W in layer_pattern needs attention_window");
-  model.layer_pattern = "GX";
-  EXPECT_EQ(fault_of(model), "layer_pattern knows the letters GWRCSTM*-E, not 'X'");
+  model.layer_pattern = "GZ";
+  EXPECT_EQ(fault_of(model), "layer_pattern knows the letters GWRCSTHYXM*-E, not 'Z'");
   model.layer_pattern = "R";
-  EXPECT_EQ(fault_of(model), "R and M in layer_pattern need linear_attention");
+  EXPECT_EQ(fault_of(model), "R, M and H in layer_pattern need linear_attention");
   model.layer_pattern.clear();
   model.attention_window = 8;
   EXPECT_NE(fault_of(model).find("needs a layer_pattern with W"), std::string::npos);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
+#include <set>
 #include <string>
 
 #include "models/layer_parameters.h"
@@ -62,6 +63,65 @@ TEST(Architectures, HaveTheParametersOfTheirPublishedWeights) {
     EXPECT_NEAR(total_parameters(read) / 1e9 / total, 1, 0.005) << name;
     map.finish();
   }
+}
+
+// By their reports, the embedding left out of what is activated where they do so.
+TEST(Architectures, HaveThePublishedActivatedParameters) {
+  const auto activated = [](const char* name, bool embedding) {
+    const Transformer model = find_model(name, {});
+    const double table = 1.0 * model.vocab_size * model.hidden_size;
+    return (total_activated_parameters(model) - (embedding ? 0 : table)) / 1e9;
+  };
+  EXPECT_NEAR(activated("jamba-1.5-large", true), 94, 0.5);
+  EXPECT_NEAR(activated("jamba-1.5-mini", true), 12, 0.5);
+  EXPECT_NEAR(activated("kimi-k3", false), 104, 0.5);
+  EXPECT_NEAR(activated("deepseek-v4-pro", false), 49, 0.5);
+  EXPECT_NEAR(activated("deepseek-v4-flash", false), 13, 0.5);
+}
+
+TEST(Architectures, OfLayersBesideAttentionAreInTheCatalogue) {
+  const YamlSource published = YamlSource::from_file(
+      std::string(PIPESIM_SOURCE_DIR) + "/tests/read/data/hf/published.yaml", {});
+  int compared = 0;
+  for (const auto& [name, row] : published.root().entries()) {
+    static const std::set<std::string> kNames{
+        "jamba-1.5-large", "jamba-1.5-mini",  "falcon-h1-34b",     "falcon-h1-7b",
+        "kimi-linear-48b", "deepseek-v4-pro", "deepseek-v4-flash", "kimi-k3"};
+    if (!kNames.contains(name)) continue;
+    Transformer file = read_hf_config(YamlMap(row).require("config", "the file"), name);
+    file.source = find_model(name, {}).source;
+    EXPECT_TRUE(file == find_model(name, {})) << name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 8);
+}
+
+TEST(Architectures, RepeatTheirLayersOverTheWholeModel) {
+  const auto pattern = [](const std::string& layers) {
+    const YamlSource source("config.json",
+                            "{architectures: [JambaForCausalLM], num_hidden_layers: " + layers +
+                                ", hidden_size: 64, intermediate_size: 64, vocab_size: 64, "
+                                "num_attention_heads: 4}");
+    return read_hf_config(source.root(), "x").layer_pattern;
+  };
+  EXPECT_EQ(pattern("16"), "RRRRGRRR");
+  EXPECT_EQ(pattern("12"), "RRRRGRRR");
+  EXPECT_EQ(pattern("8"), "RRRRG");
+}
+
+TEST(Architectures, MayHaveEntriesBehindThoseOfTheirLayers) {
+  const std::string v4 =
+      "architectures: [DeepseekV4ForCausalLM], num_hidden_layers: 3, hidden_size: 64, "
+      "vocab_size: 64, num_attention_heads: 8, moe_intermediate_size: 64, n_routed_experts: 4, "
+      "num_experts_per_tok: 2, num_nextn_predict_layers: 1, compress_ratios: ";
+  const YamlSource source("config.json", "{" + v4 + "[128, 4, 128, 0]}");
+  EXPECT_EQ(read_hf_config(source.root(), "x").layer_pattern, "YX");
+  EXPECT_NE(refusal("{" + v4 + "[128, 4, 128, 0, 0]}").find("each of 3 layers, not 5"),
+            std::string::npos);
+  EXPECT_NE(refusal("{architectures: [DeciLMForCausalLM], num_hidden_layers: 4, hidden_size: 64, "
+                    "vocab_size: 64, num_attention_heads: 4, block_configs: [{}]}")
+                .find("a shape of their own are not modelled"),
+            std::string::npos);
 }
 
 // Models without a config.json, counted from their shapes by the same program.

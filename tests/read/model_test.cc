@@ -139,7 +139,7 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
     EXPECT_NE(each.source, "the scenario") << each.name;
     EXPECT_EQ(fault_of(each), "") << each.name;
   }
-  EXPECT_EQ(names.size(), 112U);
+  EXPECT_EQ(names.size(), 120U);
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
   EXPECT_EQ(find_model("Llama3_70B", {}).name, "llama3-70b");
   EXPECT_EQ(find_model("meta-llama/Meta-Llama-3-70B", {}).name, "llama3-70b");
@@ -147,7 +147,7 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
 
 // Each key of the maps of `model:` with the value that `of` has.
 std::vector<std::string> restated_parts(const Transformer& of) {
-  static const char* const kKinds[]{"gated_delta", "lightning", "mamba2"};
+  static const char* const kKinds[]{"gated_delta", "lightning", "mamba2", "mamba1", "kda"};
   std::vector<std::string> keys;
   std::string map;
   const auto add = [&](const char* key, const auto& value) {
@@ -170,12 +170,22 @@ std::vector<std::string> restated_parts(const Transformer& of) {
     add("key_head_size", linear->key_head_size);
     add("conv_kernel", linear->conv_kernel);
     add("chunk_size", linear->chunk_size);
+    add("step_rank", linear->step_rank);
+    add("gate_rank", linear->gate_rank);
   }
   if (const auto& sparse = of.sparse) {
     map = "sparse_attention";
     add("num_heads", sparse->num_heads);
     add("head_size", sparse->head_size);
     add("topk", sparse->topk);
+  }
+  if (const auto& compressed = of.compressed) {
+    map = "compressed_attention";
+    add("q_lora_rank", compressed->q_rank);
+    add("output_groups", compressed->output_groups);
+    add("output_rank", compressed->output_rank);
+    add("ratio", compressed->ratio);
+    add("indexed_ratio", compressed->indexed_ratio);
   }
   if (const auto& own = of.window_heads) {
     map = "window_attention";
@@ -237,6 +247,8 @@ std::vector<std::string> restatements(const Transformer& of) {
   add("vocab_size", of.vocab_size);
   if (of.max_position_embeddings > 0) add("max_position_embeddings", of.max_position_embeddings);
   add("mtp_num_layers", of.mtp_layers);
+  add("residual_streams", of.residual_streams);
+  add("residual_block", of.residual_block);
   add("untie_embeddings_and_output_weights", !of.tied_embeddings);
   add("gated_linear_unit", of.gated_mlp);
   add("add_bias_linear", of.linear_bias);

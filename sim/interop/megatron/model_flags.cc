@@ -205,10 +205,19 @@ std::string why_no_program(const Transformer& model) {
   return model.encoder ? "its pretrain_gpt.py has no encoder" : "";
 }
 
+std::string why_no_layers(const Transformer& model) {
+  if (model.compressed) return "its flags have no compressed attention";
+  if (model.residual_streams > 1 || model.residual_block > 0) {
+    return "its flags have one residual, in which every layer is added";
+  }
+  return model.latent && model.output_gate ? "its latent attention has no output gate" : "";
+}
+
 }  // namespace
 
 std::string why_no_flags(const Transformer& model) {
   if (model.traced) return "a traced model runs in its own code";
+  if (std::string why = why_no_layers(model); !why.empty()) return why;
   const std::string& pattern = model.layer_pattern;
   if (pattern.find('C') != std::string::npos) return "its flags have no layers with shared keys";
   if (model.linear) {

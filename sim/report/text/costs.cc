@@ -47,6 +47,24 @@ std::string traced_text(const Transformer& model) {
                      model.tied_embeddings ? ", tied" : "");
 }
 
+std::string residual_text(const Transformer& model) {
+  std::string text;
+  if (const auto& compressed = model.compressed) {
+    text += fmt::format(
+        "  compressed attention: {} tokens become one in layers Y, {} in X; queries of rank {}, "
+        "outputs of rank {} in {} groups\n",
+        compressed->ratio, compressed->indexed_ratio, compressed->q_rank, compressed->output_rank,
+        compressed->output_groups);
+  }
+  if (model.residual_streams > 1) {
+    text += fmt::format("  {} residual streams\n", model.residual_streams);
+  }
+  if (model.residual_block > 0) {
+    text += fmt::format("  sums of {} layers each are weighed\n", model.residual_block);
+  }
+  return text;
+}
+
 std::string shape_text(const Transformer& model) {
   if (model.traced) return traced_text(model);
   std::string text =
@@ -81,6 +99,7 @@ std::string shape_text(const Transformer& model) {
         linear->num_heads, linear->head_size, linear->key_heads, linear->key_head_size,
         linear->chunk_size);
   }
+  text += residual_text(model);
   if (const auto& encoder = model.encoder) {
     text += fmt::format("  encoder: {} layers, hidden {}, {} tokens of an image become {:g}\n",
                         encoder->num_layers, encoder->hidden_size, encoder->patches,
