@@ -195,44 +195,44 @@ std::string fault_of(const Transformer& model) {
 
 namespace {
 
-struct LayerParts {
+struct KindParts {
   Mixer mixer = Mixer::kAttention;
   Feed feed = Feed::kMlp;
 };
 
-constexpr LayerParts kNoParts{Mixer::kNone, Feed::kNone};
+constexpr KindParts kNoParts{Mixer::kNone, Feed::kNone};
 
-constexpr EnumArray<LayerKind, LayerParts> kPartsOfKinds{
-    {{},  // kDense
-     {Mixer::kAttention, Feed::kExperts},
-     {},  // embedding, output and MTP as kDense
-     {},
-     {},
-     {Mixer::kWindow, Feed::kMlp},
-     {Mixer::kWindow, Feed::kExperts},
-     {Mixer::kLinear, Feed::kMlp},
-     {Mixer::kLinear, Feed::kExperts},
-     {Mixer::kSharedKeys, Feed::kMlp},
-     {Mixer::kSharedKeys, Feed::kExperts},
-     {Mixer::kSparse, Feed::kMlp},
-     {Mixer::kSparse, Feed::kExperts},
-     {Mixer::kFound, Feed::kMlp},
-     {Mixer::kFound, Feed::kExperts},
-     {Mixer::kBeside, Feed::kMlp},
-     {Mixer::kBeside, Feed::kExperts},
-     {Mixer::kCompressed, Feed::kMlp},
-     {Mixer::kCompressed, Feed::kExperts},
-     {Mixer::kIndexed, Feed::kMlp},
-     {Mixer::kIndexed, Feed::kExperts},
-     {Mixer::kLinear, Feed::kNone},  // alone
-     {Mixer::kAttention, Feed::kNone},
-     {Mixer::kNone, Feed::kMlp},
-     {Mixer::kNone, Feed::kExperts},
-     {},        // kEncoder
-     kNoParts,  // traced
-     kNoParts,
-     kNoParts,
-     kNoParts}};
+constexpr EnumArray<LayerKind, KindParts> kPartsOfKinds{
+    {{{},  // kDense
+      {Mixer::kAttention, Feed::kExperts},
+      {},  // embedding, output and MTP as kDense
+      {},
+      {},
+      {Mixer::kWindow, Feed::kMlp},
+      {Mixer::kWindow, Feed::kExperts},
+      {Mixer::kLinear, Feed::kMlp},
+      {Mixer::kLinear, Feed::kExperts},
+      {Mixer::kSharedKeys, Feed::kMlp},
+      {Mixer::kSharedKeys, Feed::kExperts},
+      {Mixer::kSparse, Feed::kMlp},
+      {Mixer::kSparse, Feed::kExperts},
+      {Mixer::kFound, Feed::kMlp},
+      {Mixer::kFound, Feed::kExperts},
+      {Mixer::kBeside, Feed::kMlp},
+      {Mixer::kBeside, Feed::kExperts},
+      {Mixer::kCompressed, Feed::kMlp},
+      {Mixer::kCompressed, Feed::kExperts},
+      {Mixer::kIndexed, Feed::kMlp},
+      {Mixer::kIndexed, Feed::kExperts},
+      {Mixer::kLinear, Feed::kNone},  // alone
+      {Mixer::kAttention, Feed::kNone},
+      {Mixer::kNone, Feed::kMlp},
+      {Mixer::kNone, Feed::kExperts},
+      {},        // kEncoder
+      kNoParts,  // traced
+      kNoParts,
+      kNoParts,
+      kNoParts}}};
 
 // The kinds that a letter means, without and with experts where these are not its own.
 struct LetterKinds {

@@ -34,19 +34,20 @@ LayerLetters of_list(YamlMap& form, const YamlValue& key, const HfFacts& facts) 
   const Letters letters = letters_by_name(form);
   const auto value = facts.given(key.text());
   if (!value || !value->is_list()) return {};
-  std::vector<YamlValue> list = value->list();
+  const std::vector<YamlValue> list = value->list();
   const auto behind = form.find("behind");
   const long more = behind ? facts.number(*behind).value_or(0) : 0;
-  if (facts.layers > 0 && std::cmp_greater(list.size(), facts.layers) &&
-      std::cmp_less_equal(list.size(), facts.layers + more)) {
-    list.resize(static_cast<size_t>(facts.layers), list.front());
-  }
-  if (facts.layers > 0 && std::cmp_not_equal(list.size(), facts.layers) && !list.empty()) {
+  const auto entries = static_cast<long>(list.size());
+  if (facts.layers > 0 && entries > 0 &&
+      (entries < facts.layers || entries > facts.layers + more)) {
     value->fail(
-        fmt::format("expected one entry for each of {} layers, not {}", facts.layers, list.size()));
+        fmt::format("expected one entry for each of {} layers, not {}", facts.layers, entries));
   }
+  const size_t read_entries = facts.layers > 0 ? static_cast<size_t>(facts.layers) : list.size();
   std::string read;
-  for (const YamlValue& entry : list) read += letter_of(entry, letters);
+  for (size_t i = 0; i < std::min(list.size(), read_entries); ++i) {
+    read += letter_of(list[i], letters);
+  }
   return {read, value};
 }
 

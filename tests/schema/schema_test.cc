@@ -71,10 +71,10 @@ TEST(Schema, HasTheKeysOfTheReference) {
     if (line.find(found.str()) > line.find('|', 1)) continue;
     const std::string path = found[1];
     const std::string model = "model.";
-    const bool in_model = path.starts_with("moe.") || path.starts_with("mla.") ||
-                          path.starts_with("encoder.") || path.starts_with("linear_attention.") ||
-                          path.starts_with("window_attention.") ||
-                          path.starts_with("sparse_attention.");
+    const bool in_model =
+        path.starts_with("moe.") || path.starts_with("mla.") || path.starts_with("encoder.") ||
+        path.starts_with("linear_attention.") || path.starts_with("window_attention.") ||
+        path.starts_with("sparse_attention.") || path.starts_with("compressed_attention.");
     EXPECT_FALSE(place_at(root, in_model ? model + path : path).is_null()) << path;
     ++checked;
   }
