@@ -1,6 +1,7 @@
 #include "sim/execution/with_backwards_apart.h"
 
 #include <utility>
+#include <vector>
 
 namespace pipesim {
 
@@ -18,6 +19,24 @@ Program with_backwards_apart(const Program& program) {
   return {program.shape(),       program.placement(),
           std::move(lists),      {program.pairs().begin(), program.pairs().end()},
           program.wrap_around(), program.vocabulary()};
+}
+
+Program with_backwards_whole(const Program& program) {
+  std::vector<OverlappedPair> pairs(program.pairs().begin(), program.pairs().end());
+  PassLists lists;
+  for (const std::vector<Pass>& from : program.lists()) {
+    std::vector<Pass>& list = lists.emplace_back();
+    for (Pass pass : from) {
+      if (pass.kind == PassKind::kW) continue;
+      if (pass.kind == PassKind::kB) pass.kind = PassKind::kBW;
+      const bool no_block =
+          pass.kind == PassKind::kFB && pairs[pass.microbatch].backward.kind == PassKind::kW;
+      list.push_back(no_block ? pairs[pass.microbatch].forward : pass);
+    }
+  }
+  for (OverlappedPair& pair : pairs) pair.backward.kind = PassKind::kBW;
+  return {program.shape(), program.placement(), std::move(lists), std::move(pairs),
+          program.wrap_around()};
 }
 
 }  // namespace pipesim

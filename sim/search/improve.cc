@@ -23,6 +23,7 @@
 #include "sim/search/held_back.h"
 #include "sim/search/planned_within.h"
 #include "sim/search/refine_blocking.h"
+#include "sim/search/refine_whole.h"
 
 namespace pipesim {
 namespace {
@@ -169,6 +170,43 @@ Timed refined_of(const Program& came, const std::vector<Program>& starts,
   return result;
 }
 
+// True if BW may take less than B and W of the other problem, or hold less.
+bool gains_whole(const Problem& whole, const Problem& apart) {
+  const auto backward = [](const StageCost& cost) {
+    return cost.backward_input + cost.backward_weight;
+  };
+  for (size_t vs = 0; vs < whole.stages.size(); ++vs) {
+    const StageCost& stage = whole.stages[vs];
+    if (backward(stage) < backward(apart.stages[vs])) return true;
+    if (stage.weight_stash > stage.activation) return true;
+  }
+  return false;
+}
+
+// The case with another program.
+Case with_program(const Case& before, Program program) {
+  ScheduleChoice choice = before.choice;
+  choice.program = std::make_shared<const Program>(std::move(program));
+  choice.described = nullptr;
+  choice.memory_limit = {};
+  Case after = prepare(before.scenario, choice);
+  after.microbatch_order = before.microbatch_order;
+  after.problem.kind_of_unit = before.problem.kind_of_unit;
+  return after;
+}
+
+// The order refined with its backwards whole, if it has no others and that may pay.
+void take_whole(const Program& came, const Problem& problem, const RefineOptions& options,
+                Improved& result) {
+  if (!came.whole_backwards() || result.held_back || result.after.blocking) return;
+  if (!gains_whole(problem, result.apart)) return;
+  Case made = with_program(result.before, refine_whole(came, problem, result.limit, options));
+  const Seconds seconds = simulate(made).report.iteration;
+  if (seconds >= result.seconds_after) return;
+  result.after = std::move(made);
+  result.seconds_after = seconds;
+}
+
 }  // namespace
 
 Bytes unit_of_limit(const Case& made) {
@@ -184,13 +222,7 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   refuse_what_refinement_lacks(result.before, *program);
   if (others) refuse_what_proofs_lack(result.before, *program);
   const auto split = std::make_shared<const Program>(with_backwards_apart(without_pairs(*program)));
-  ScheduleChoice choice = made.choice;
-  choice.program = split;
-  choice.described = nullptr;
-  choice.memory_limit = {};
-  result.after = prepare(scenario, choice);
-  result.after.microbatch_order = result.before.microbatch_order;
-  result.after.problem.kind_of_unit = result.before.problem.kind_of_unit;
+  result.after = with_program(result.before, *split);
   const Problem problem = result.apart = with_bytes(result.after.problem);
   const Problem as_it_came = with_bytes(result.before.problem);
   const Bytes peak_apart = evaluate(*split, problem).peak_activation();
@@ -205,13 +237,15 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   Timed refined = refined_of(*program, starts, options, result);
   result.after = std::move(refined.made);
   result.seconds_after = refined.seconds;
+  if (!others) take_whole(*program, as_it_came, options, result);
   const bool stays = !result.held_back && result.seconds_after >= result.seconds_before;
   if (stays) {
     result.after = result.before;
     result.after.choice.program = program;
     result.seconds_after = result.seconds_before;
   }
-  const Evaluation evaluated = evaluate(*result.after.choice.program, stays ? as_it_came : problem);
+  const Evaluation evaluated =
+      evaluate(*result.after.choice.program, with_bytes(result.after.problem));
   result.peak_after = evaluated.peak_activation();
   result.time =
       result.after.blocking ? time_simulated(result.after) : time_of(evaluated, problem.objective);

@@ -33,7 +33,8 @@ struct Improved {
 //
 // Neighbours are joined into overlapped blocks where those take less than their passes
 // (sim/planning/pairs.h), and the blocks of the best are refined. Blocks that the order has are
-// taken apart and joined anew. Where transfers hold devices, orders are simulated
+// taken apart and joined anew. Backwards that are whole are refined so too, where that takes or
+// holds less (refine_whole.h). Where transfers hold devices, orders are simulated
 // (refine_blocking.h).
 //
 // `others`: the schedules are tried in any case, as a start for proofs. With it, and without a

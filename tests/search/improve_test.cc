@@ -66,6 +66,24 @@ batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 8192}
   }
 }
 
+// In a model a whole backward takes less than B and W, and holds less: it stays one.
+TEST(Improve, RefinesWholeBackwardsAsTheyAre) {
+  const Case made = prepare_first(read_scenario(YamlSource("s.yaml", R"(
+schedule: chimera
+model: llama3-70b
+cluster: dgx-h100
+parallel: {pipeline_model_parallel_size: 8, tensor_model_parallel_size: 8, sequence_parallel: true}
+batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 8192}
+)")));
+  const Improved improved = improve(made, std::nullopt, {.seed = 1, .effort = 3e6});
+  EXPECT_LT(improved.seconds_after, improved.seconds_before);
+  EXPECT_EQ(improved.seconds_after, simulate(improved.after).report.iteration);
+  EXPECT_EQ(improved.peak_after, simulate(improved.after).report.peak_activation);
+  EXPECT_TRUE(improved.after.choice.program->whole_backwards());
+  EXPECT_LE(improved.peak_after, improved.limit * (1 + 1e-9));
+  EXPECT_GE(improved.time.value() * (1 + 1e-9), improved.bound.value());
+}
+
 TEST(Improve, BringsAnOrderBelowTheLimitOrSaysThatNothingFits) {
   const Case made = case_with("zb-h2");
   const Bytes unit = unit_of_limit(made);
