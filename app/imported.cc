@@ -223,6 +223,15 @@ std::string beginning_of(const std::filesystem::path& file) {
   return text;
 }
 
+// A config.json, and no file of DeepSpeed, whose random_ltd has a model_type as well.
+bool is_model(const std::filesystem::path& file) {
+  const std::string text = beginning_of(file);
+  return text.find("\"model_type\"") != std::string::npos &&
+         text.find("\"train_batch_size\"") == std::string::npos &&
+         text.find("\"train_micro_batch_size_per_gpu\"") == std::string::npos &&
+         text.find("\"zero_optimization\"") == std::string::npos;
+}
+
 }  // namespace
 
 std::string path_from(const std::string& output, const std::string& file) {
@@ -262,8 +271,7 @@ Imported imported(const ImportOptions& asked, const CommandLine& line) {
   ImportOptions options = asked;
   options.format = format_of(asked);
   if (options.format == "torch") return imported_schedule(options, line);
-  if (options.format == "deepspeed" &&
-      beginning_of(asked.file).find("\"model_type\"") != std::string::npos) {
+  if (options.format == "deepspeed" && is_model(asked.file)) {
     throw InputError(line.where(asked.file),
                      "a config.json of Hugging Face is a model: `pipesim plan --model FILE`, or "
                      "model: {hf_config: FILE} in a scenario");

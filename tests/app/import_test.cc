@@ -89,6 +89,9 @@ TEST_F(Import, KnowsAFileByItsLooks) {
   EXPECT_EQ(run("import trace.json").output, run("import trace.json --format kineto").output);
   EXPECT_EQ(run("import .").output, run("import . --format kineto").output);
   EXPECT_NE(run("import config.json").output.find("plan --model FILE"), std::string::npos);
+  write("ltd.json", R"({"train_batch_size": 16, "data_efficiency": {"data_routing":
+      {"random_ltd": {"enabled": true, "model_type": "decoder"}}}})");
+  EXPECT_NE(alike("ltd.json", "deepspeed").find("DeepSpeed"), std::string::npos);
 }
 
 TEST_F(Import, OfPassesNamesWhatIsWrongAndWritesNothing) {

@@ -221,9 +221,9 @@ TEST(YamlSettings, LeaveOutWhatASwitchThatIsOffWouldSay) {
 
 // Learned prompts and heads of reward models are no training of the whole model.
 TEST(YamlSettings, RefuseModelsOfAnotherKind) {
-  for (const char* said : {"virtual_prompt_style: no-prompts", "output_sequence: False",
-                           "unet: {attention_resolutions: [1, 2]}", "vision_pretraining_type: mae",
-                           "share_decoder_tokens_head_embeddings: True"}) {
+  for (const char* said :
+       {"output_sequence: False", "unet: {attention_resolutions: [1, 2]}",
+        "vision_pretraining_type: mae", "share_decoder_tokens_head_embeddings: True"}) {
     EXPECT_THROW((void)megatron_draft(settings_of("model: {" + std::string(said) + "}\n"), ""),
                  InputError)
         << said;
@@ -240,11 +240,40 @@ TEST(YamlSettings, RefuseOtherModelsByTheFilesNameAndBesideAModel) {
   }
 }
 
+TEST(YamlSettings, TakesNemosPromptsAndAdaptersAsAFrozenModel) {
+  const auto draft_of = [](const std::string& model) {
+    return megatron_draft(settings_of("trainer: {precision: bf16}\nmodel: {" + model +
+                                      "}\nnum_layers: 4\n"
+                                      "hidden_size: 64\nnum_attention_heads: 4\n"),
+                          "dgx-h100");
+  };
+  const auto has = [](const Draft& draft, const char* words) {
+    return scenario_of(draft).find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(
+      has(draft_of("virtual_prompt_style: p-tuning, p_tuning: {num_layers: 2}"), "lora_rank: 1\n"));
+  EXPECT_TRUE(has(draft_of("virtual_prompt_style: no-prompts, adapter_tuning: {adapter_dim: 16}"),
+                  "lora_rank: 16\n"));
+  EXPECT_EQ(draft_of("virtual_prompt_style: inference").stops.at(0).first, "virtual_prompt_style");
+  EXPECT_THROW((void)draft_of("virtual_prompt_style: p-tuning, pipeline_model_parallel_split_rank: "
+                              "${divide_floor:1, 2}"),
+               InputError);
+}
+
+TEST(YamlSettings, StopsAtSizesThatHaveNoKey) {
+  for (const char* said : {"enable_hetero: true", "layerzero: true", "skip_train: true",
+                           "optimizer_selection: fused_ema_adamw"}) {
+    const Draft draft = megatron_draft(settings_of(kModel + said + "\n"), "dgx-h100");
+    EXPECT_EQ(draft.stops.size(), 1U) << said;
+  }
+  const std::string wide = kModel + "swiglu: true\nmultiple_of: 50\nhidden_dim_multiplier: 1.3\n";
+  EXPECT_NE(scenario_of(megatron_draft(settings_of(wide), "")).find("ffn_hidden_size: 250\n"),
+            std::string::npos);
+}
+
 TEST(YamlSettings, TakesAnEmptyListAsNothing) {
   const Draft draft = megatron_draft(settings_of(kModel + "drop_layers: []\n"), "dgx-h100");
   EXPECT_TRUE(draft.stops.empty());
-  EXPECT_EQ(value("a: ${divide_floor:7, 2}\nb: ${divide_ceil:7, 2}\n", "a"), "3");
-  EXPECT_EQ(value("a: ${divide_floor:7, 2}\nb: ${divide_ceil:7, 2}\n", "b"), "4");
 }
 
 TEST(YamlSettings, ReadsBertByItsHead) {

@@ -186,7 +186,7 @@ class ArgumentReader {
   }
   void begin(const ShellValue& word) {
     close();
-    open_ = Setting{settings_.whole_name(name_of(word.text)), {}, word.where};
+    open_ = Setting{settings_.whole_name(script_.readable(name_of(word.text))), {}, word.where};
     const size_t equals = word.text.find('=');
     if (equals != std::string::npos) open_->values.push_back(word.text.substr(equals + 1));
   }

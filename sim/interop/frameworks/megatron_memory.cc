@@ -58,7 +58,7 @@ void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
   const bool reused = settings.is_set({"reuse_fp32_param"}) && bf16_weights;  // MindSpeed's
   if (settings.is_set({"swap_optimizer"})) {
     put_flag(draft.memory, "swap_optimizer", true);  // MindSpeed's
-  } else if (settings.is_set({"optimizer_cpu_offload"})) {
+  } else if (settings.is_set({"optimizer_cpu_offload", "cpu_optimizer"})) {
     put_on_host(settings, draft);
   } else if (reused) {
     put_flag(draft.memory, "store_param_remainders", true);
@@ -79,7 +79,29 @@ bool put_autocast(Settings& settings, const std::string& precision, Draft& draft
   return true;
 }
 
+namespace {
+
+// NeMo 1's prompts, adapters and scales (IA3), which it learns beside a frozen model.
+void put_learned_prompts(Settings& settings, const std::string& style, Draft& draft) {
+  if (style == "inference") {
+    not_understood(draft, "virtual_prompt_style", "virtual_prompt_style inference");
+    return;
+  }
+  const long rank = settings.number({"adapter_dim"}, 1).value_or(1);
+  put(draft.memory, "lora_rank", rank);
+  draft.notes.push_back(
+      fmt::format("virtual_prompt_style {}: the model is frozen, with adapters of rank {} beside "
+                  "every linear layer; prompts are tokens of its sequence",
+                  style, rank));
+}
+
+}  // namespace
+
 void put_adapters(Settings& settings, Draft& draft) {
+  if (const auto style = settings.text({"virtual_prompt_style"})) {
+    put_learned_prompts(settings, *style, draft);
+    return;
+  }
   static constexpr std::array<std::string_view, 3> kWhole{"full", "none", "None"};
   const Setting* kind = settings.find({"train_type", "tuner_type", "peft_scheme", "peft"});
   // "megatron.bridge.peft.lora.LoRA" of Bridge's objects.

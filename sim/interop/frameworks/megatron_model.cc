@@ -61,9 +61,22 @@ bool is_gated(Settings& settings) {
   return swiglu || gated || geglu || named.find("glu") != std::string::npos;
 }
 
+// FlagScale's width of a gated MLP, in steps of its own.
+std::optional<long> ffn_in_steps(Settings& settings, long hidden) {
+  const auto step = settings.number({"multiple_of"}, 1);
+  const double factor = settings.real({"hidden_dim_multiplier"}).value_or(1);
+  constexpr double kMostTimes = 1024;
+  if (!step || factor <= 0 || factor > kMostTimes) return std::nullopt;
+  const long usual = hidden * 4 * 2 / 3;
+  const auto width = static_cast<long>(static_cast<double>(usual) * factor);
+  return (width + *step - 1) / *step * *step;
+}
+
 // Without a size: 4 h, of a gated MLP 2/3 of that in steps of 64.
 long ffn_size(Settings& settings, long hidden, bool gated) {
+  const auto in_steps = ffn_in_steps(settings, hidden);
   if (const auto ffn = settings.number({"ffn_hidden_size", "intermediate_size"}, 1)) return *ffn;
+  if (gated && in_steps) return *in_steps;
   return gated ? hidden * 4 * 2 / 3 / 64 * 64 : 4 * hidden;
 }
 

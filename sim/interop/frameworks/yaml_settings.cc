@@ -44,7 +44,7 @@ std::string joined_path(const Path& path) {
 
 // Sections of logs, files, tokenizers and the like.
 bool is_aside(const std::string& section) {
-  static constexpr std::array<std::string_view, 30> kAside{"ENV_VARS",
+  static constexpr std::array<std::string_view, 31> kAside{"ENV_VARS",
                                                            "env_vars",
                                                            "s3_checkpointing",
                                                            "METRICS",
@@ -73,6 +73,7 @@ bool is_aside(const std::string& section) {
                                                            "rerun_state_machine",
                                                            "inprocess_restart",
                                                            "tensor_inspect",
+                                                           "p_tuning",
                                                            "straggler_detection"};
   return std::ranges::find(kAside, section) != kAside.end();
 }
@@ -399,7 +400,7 @@ class YamlSettings {
     if (colon == std::string::npos) return reference(inside, path, depth);
     const std::string name = inside.substr(0, colon);
     const std::string rest = inside.substr(colon + 1);
-    if (name == "multiply" || name.starts_with("divide") || name == "add" || name == "sum") {
+    if (name == "multiply" || name == "divide" || name == "add" || name == "sum") {
       return calculated(name, rest);
     }
     if (name == "oc.env") {
@@ -447,12 +448,8 @@ class YamlSettings {
     }
     return asked(joined_path(wanted));
   }
-  static double quotient(const std::string& operation, double of, double by) {
-    return operation == "divide_ceil" ? std::ceil(of / by) : std::floor(of / by);
-  }
   static std::string calculated(const std::string& operation, const std::string& list) {
-    const bool divides = operation.starts_with("divide");
-    double result = operation == "multiply" || divides ? 1 : 0;
+    double result = operation == "multiply" || operation == "divide" ? 1 : 0;
     bool first = true;
     for (size_t begin = 0; begin <= list.size();) {
       const size_t comma = std::min(list.find(',', begin), list.size());
@@ -461,7 +458,7 @@ class YamlSettings {
       const auto [end, error] = std::from_chars(list.data() + start, list.data() + comma, value);
       if (error != std::errc()) return fmt::format("${{{}:{}}}", operation, list);
       if (operation == "multiply") result *= value;
-      if (divides) result = first ? value : quotient(operation, result, value);
+      if (operation == "divide") result = first ? value : std::floor(result / value);
       if (operation == "add" || operation == "sum") result += value;
       first = false;
       begin = comma + 1;
