@@ -95,4 +95,14 @@ Flops model_flops(const Transformer& padded, int seq_length, bool causal,
   return 3.0 * sum;
 }
 
+Flops forward_flops(const Transformer& model, const LayerContext& context) {
+  const KindCounts counts = count_all(model);
+  Flops sum;
+  for (const LayerKind kind : kLayerKinds) {
+    if (counts[kind] == 0) continue;
+    sum += 1.0 * counts[kind] * flops(layer_work(model, kind, PassKind::kF, context));
+  }
+  return sum;
+}
+
 }  // namespace pipesim

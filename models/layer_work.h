@@ -52,4 +52,7 @@ Flops flops(const Work& work);
 Flops model_flops(const Transformer& padded, int seq_length, bool causal,
                   const LayerContext& training = {});
 
+// F of all layers and of the output, in this context.
+Flops forward_flops(const Transformer& model, const LayerContext& context);
+
 }  // namespace pipesim

@@ -105,6 +105,14 @@ void issue_layer(Streams& streams, const ForwardParts* f, const BackwardParts* b
 
 }  // namespace
 
+Seconds total(const ForwardParts& parts) {
+  return parts.attention + parts.dispatch + parts.experts + parts.combine;
+}
+
+Seconds total(const BackwardParts& parts) {
+  return parts.combine + parts.experts + parts.dispatch + parts.attention;
+}
+
 PairTimes pair_times(std::span<const ForwardParts> forward, std::span<const BackwardParts> backward,
                      const PairOptions& options) {
   Streams streams(options.exchange_share);
@@ -129,11 +137,11 @@ PairBounds pair_bounds(std::span<const ForwardParts> forward,
   for (const ForwardParts& f : forward) {
     compute += f.attention + f.experts;
     exchange += f.dispatch + f.combine;
-    alone_forward += f.attention + f.dispatch + f.experts + f.combine;
+    alone_forward += total(f);
   }
   for (const BackwardParts& b : backward) {
     const Seconds weight = b.experts_weight + b.attention_weight;
-    const Seconds gradient = b.combine + b.experts + b.dispatch + b.attention;
+    const Seconds gradient = total(b);
     compute += b.experts + b.attention + weight;
     exchange += b.combine + b.dispatch;
     alone_backward += options.delay_weight ? gradient : gradient + weight;

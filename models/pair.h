@@ -32,6 +32,10 @@ struct BackwardParts {
   Seconds experts_weight, attention_weight;
 };
 
+// F of a layer whose parts run one after the other, and B without W.
+Seconds total(const ForwardParts& parts);
+Seconds total(const BackwardParts& parts);
+
 struct PairOptions {
   bool delay_weight = false;  // delay_wgrad_compute
   // ep_overlap_early_attn_memory_release: dA is issued before M

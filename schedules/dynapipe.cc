@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <fmt/format.h>
+#include <optional>
 
 #include "sim/core/error.h"
 #include "sim/core/text.h"
@@ -14,15 +15,24 @@
 namespace pipesim::dynapipe {
 namespace {
 
+// DynaPipe's name.
+constexpr auto kMostInFlight = "max_otf_microbatches";
+
+std::optional<long> most_ahead(const Problem& problem) {
+  return problem.option<long>(kMostInFlight);
+}
+
 class Cycles {
  public:
   explicit Cycles(const Problem& problem)
       : problem_(problem),
         devices_(problem.shape.devices),
+        most_ahead_(most_ahead(problem)),
         lists_(devices_),
         forwards_(devices_),
         backwards_(devices_),
-        held_(devices_) {
+        held_(devices_),
+        newest_(devices_) {
     for (int i = 0; i < problem.shape.microbatches; ++i) forwards_.front().push_back(i);
   }
 
@@ -47,6 +57,12 @@ class Cycles {
  private:
   static constexpr int kNone = -1;
 
+  // Microbatches whose passes ran last; the first before any has.
+  struct Newest {
+    int forward = 0;
+    int backward = 0;
+  };
+
   static int take(std::deque<int>& queue) {
     if (queue.empty()) return kNone;
     const int first = queue.front();
@@ -60,17 +76,21 @@ class Cycles {
 
   // The first microbatch goes anyway.
   [[nodiscard]] bool has_room(int device) const {
-    if (!problem_.activation_limit || forwards_[device].empty()) return true;
+    if (forwards_[device].empty() || forwards_[device].front() == 0) return true;
+    const Newest& newest = newest_[device];
+    if (most_ahead_ && newest.forward - newest.backward >= *most_ahead_) return false;
+    if (!problem_.activation_limit) return true;
     const int next = forwards_[device].front();
     // Unequal bytes that came and went leave rounding behind.
     const Bytes limit = kRounding * *problem_.activation_limit;
-    return next == 0 || held_[device] + activation(device, next) <= limit;
+    return held_[device] + activation(device, next) <= limit;
   }
 
   void run_pass(int device, PassKind kind, int microbatch, size_t& ran) {
     lists_[device].push_back(make_pass(kind, microbatch));
     const Bytes bytes = activation(device, microbatch);
     held_[device] += kind == PassKind::kF ? bytes : -bytes;
+    (kind == PassKind::kF ? newest_[device].forward : newest_[device].backward) = microbatch;
     ++ran;
   }
 
@@ -86,9 +106,11 @@ class Cycles {
 
   const Problem& problem_;
   int devices_;
+  std::optional<long> most_ahead_;
   PassLists lists_;
   std::vector<std::deque<int>> forwards_, backwards_;  // that wait for a device
   std::vector<Bytes> held_;
+  std::vector<Newest> newest_;
 };
 
 Program plan(const Problem& problem) {
@@ -104,7 +126,7 @@ std::optional<Refusal> refuse(const Problem& problem) {
                  problem.shape};
 }
 
-bool unlimited(const Problem& problem) { return !problem.activation_limit; }
+bool unlimited(const Problem& problem) { return !problem.activation_limit && !most_ahead(problem); }
 
 const RegisteredSchedule kDynaPipe{{
     .name = "dynapipe",
@@ -113,12 +135,18 @@ const RegisteredSchedule kDynaPipe{{
     .source = "DynaPipe, arXiv 2311.10418; order: awslabs/optimizing-multitask-training-through-"
               "dynamic-pipelines",
     .order = "2(p-1-d)+1 F; BW and F in turn; within memory_limit an F waits until there is room",
+    .options = {{.name = kMostInFlight,
+                 .help = "an F waits while its device's newest F is so many microbatches ahead of "
+                         "its newest backward",
+                 .minimum = 1,
+                 .maximum = 1 << 20,
+                 .default_text = "no bound"}},
     .memory_limit = true,
     .refuse = refuse,
     .plan = plan,
     .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W)",
-                          .domain = "no memory_limit; equal stages, free transfers",
+                          .domain = "no memory_limit or bound; equal stages, free transfers",
                           .holds =
                               [](const Problem& problem) {
                                 return unlimited(problem) && uniform(problem) &&
@@ -131,7 +159,7 @@ const RegisteredSchedule kDynaPipe{{
                                        (cost.forward + cost.backward_input + cost.backward_weight);
                               }},
                .peak = {.formula = "min(2(p-d)-1, m)",
-                        .domain = "no memory_limit",
+                        .domain = "no memory_limit or bound",
                         .holds = unlimited,
                         .in_flight =
                             [](const Problem& problem, int device) {

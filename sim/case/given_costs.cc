@@ -1,9 +1,14 @@
 #include "sim/case/given_costs.h"
 
+#include <fmt/format.h>
+#include <map>
+#include <utility>
 #include <vector>
 
+#include "models/pair.h"
 #include "models/vocabulary_share.h"
 #include "sim/case/ranks.h"
+#include "sim/core/error.h"
 
 namespace pipesim {
 namespace {
@@ -29,6 +34,64 @@ Seconds transfer_to(const Case& made, int vs, int next) {
                          *scenario.cost.message / made.parts);
 }
 
+// The blocks of stages that are made of given layers.
+class LayerBlocks {
+ public:
+  explicit LayerBlocks(Case& made)
+      : made_(made), cost_(made.scenario->cost), layers_(*cost_.layers) {}
+
+  // Blocks of two stages are added where stages differ, and so do their blocks.
+  void add() {
+    const Placement& place = made_.placement;
+    bool alike = true;
+    for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+      made_.problem.stages[vs].overlapped = seconds(vs, vs);
+      alike = alike && count(vs) == count(0);
+    }
+    if (alike) return;
+    for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+      for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+        made_.problem.blocks.push_back(seconds(vs, place.beside(vs, chunk)));
+      }
+    }
+  }
+
+ private:
+  // Layers of a virtual stage; a device's are shared evenly by the chunks that a microbatch passes.
+  [[nodiscard]] int count(int vs) const {
+    const Placement& place = made_.placement;
+    const std::vector<int>& counts = layers_.count;
+    if (cost_.per == CostBasis::kStage) {
+      return counts[counts.size() == 1 ? 0 : place.model_stage(vs)];
+    }
+    const int device = place.device(vs);
+    const int layers = counts[counts.size() == 1 ? 0 : device] * place.directions();
+    const int chunks = place.chunks(device);
+    if (layers % chunks == 0) return layers / chunks;
+    throw InfeasibleError(
+        fmt::format("{}: the {} layers of device {} (cost.layer.count) do not divide into its {} "
+                    "chunks; say those of each stage, with cost.per: stage",
+                    made_.choice.name, layers / place.directions(), device, chunks));
+  }
+
+  Seconds seconds(int forward, int backward) {
+    const auto [known, is_new] = known_.try_emplace({count(forward), count(backward)});
+    if (is_new) {
+      const std::vector<ForwardParts> forwards(known->first.first, layers_.forward);
+      const std::vector<BackwardParts> backwards(known->first.second, layers_.backward);
+      PairOptions options = pair_options(made_.choice);
+      options.exchange_share = layers_.exchange_share;
+      known->second = pair_times(forwards, backwards, options).total / made_.parts;
+    }
+    return known->second;
+  }
+
+  Case& made_;
+  const GivenCost& cost_;
+  const GivenLayers& layers_;
+  std::map<std::pair<int, int>, Seconds> known_;
+};
+
 // Adds costs of every device's share of the vocabulary, and of the collectives.
 void add_given_vocabulary(Case& made) {
   const Scenario& scenario = *made.scenario;
@@ -51,6 +114,7 @@ void add_given_vocabulary(Case& made) {
     problem.vocabulary_costs.push_back(share);
   }
   problem.barriers.fill(cost.collective);
+  if (cost.barriers) problem.barriers = *cost.barriers;
   problem.barriers[static_cast<size_t>(Barrier::kRendezvous)] = Seconds(0);
 }
 
@@ -102,7 +166,20 @@ void add_given_costs(Case& made) {
       stage.transfer = transfer_to(made, vs, next);
     }
   }
+  if (cost.layers) LayerBlocks(made).add();
   if (given && is_sharded(made.problem.vocabulary)) add_given_vocabulary(made);
+}
+
+SliceParts slice_parts(const Case& made, int vs) {
+  const GivenCost& cost = made.scenario->cost;
+  const auto share = [&](const std::vector<Seconds>& fixed, const std::vector<Seconds>& pass) {
+    if (fixed.empty()) return 0.0;
+    const Seconds all = of_stage(pass, cost.per, made.placement, vs);
+    return all > Seconds(0) ? of_stage(fixed, cost.per, made.placement, vs) / all : 0.0;
+  };
+  return {{cost.attention.forward, share(cost.fixed.forward, cost.forward)},
+          {cost.attention.backward_input, share(cost.fixed.backward_input, cost.backward_input)},
+          {0, share(cost.fixed.backward_weight, cost.backward_weight)}};
 }
 
 void add_bytes(Case& made) {

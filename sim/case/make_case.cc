@@ -31,11 +31,6 @@ void check_chunks(const Scenario& scenario, const ScheduleChoice& choice) {
   refuse_shape(choice, asked.shape, *schedule.refusal(asked));
 }
 
-PairOptions pair_options(const ScheduleChoice& choice) {
-  const BlockRun run = blocks_of(choice).value_or(BlockRun{});
-  return {.delay_weight = run.weight_apart, .early_attention = run.early_attention};
-}
-
 // How the choice's passes run.
 CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
                          const LayerContext& context, int copies) {

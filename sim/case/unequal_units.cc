@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "models/layer_work.h"
+#include "sim/case/given_costs.h"
 #include "sim/case/ranks.h"
 #include "sim/case/stage_costs.h"
 #include "sim/core/error.h"
@@ -33,13 +35,6 @@ std::vector<std::uint32_t> numbered(const std::vector<T>& values, std::vector<T>
   return numbers;
 }
 
-// Tokens of a sequence that its ranks can divide are multiples of these.
-int token_step(const LayerContext& context) {
-  const int halves = context.context > 1 ? 2 * context.context : 1;
-  const int parts = (context.sequence_parallel ? context.tensor : 1) * context.context;
-  return std::lcm(halves, parts);
-}
-
 // A slice of the sequence, which begins and ends where its ranks can divide what is between.
 LayerContext sliced(LayerContext context, const Slice& slice, const ScheduleChoice& choice) {
   const int step = token_step(context);
@@ -59,19 +54,25 @@ LayerContext sliced(LayerContext context, const Slice& slice, const ScheduleChoi
                   choice.name, slice.end - slice.begin, slice.of, context.whole, step));
 }
 
-// Causal attention is `share` of a pass, and sees all that comes before.
-StageCost at_position(StageCost stage, double share, const Slice& slice) {
-  if (share == 0) return stage;
-  const Seconds before = stage.forward + stage.backward_input + stage.backward_weight;
-  const double factor =
-      1 - share +
-      share * static_cast<double>(slice.begin + slice.end) / static_cast<double>(slice.of);
-  for (Seconds* seconds : {&stage.forward, &stage.backward_input}) *seconds = factor * *seconds;
-  if (stage.recompute) *stage.recompute = factor * *stage.recompute;
-  if (stage.overlapped) {
-    const Seconds now = stage.forward + stage.backward_input + stage.backward_weight;
-    *stage.overlapped = now / before * *stage.overlapped;
-  }
+// A slice's pass to what goes by its length. Causal attention sees all that comes before.
+double to_even(const PassParts& parts, const Slice& slice) {
+  const auto of = static_cast<double>(slice.of);
+  const double sees = parts.attention * static_cast<double>(slice.begin + slice.end) / of;
+  const double more = of / static_cast<double>(slice.end - slice.begin) - 1;
+  return 1 - parts.attention + sees + parts.fixed * more;
+}
+
+StageCost at_position(StageCost stage, const SliceParts& parts, const Slice& slice) {
+  const auto apart = [&stage] {
+    return stage.forward + stage.backward_input + stage.backward_weight;
+  };
+  const Seconds before = apart();
+  const double forward = to_even(parts.forward, slice);
+  stage.forward = forward * stage.forward;
+  stage.backward_input = to_even(parts.backward_input, slice) * stage.backward_input;
+  stage.backward_weight = to_even(parts.backward_weight, slice) * stage.backward_weight;
+  if (stage.recompute) *stage.recompute = forward * *stage.recompute;
+  if (stage.overlapped) *stage.overlapped = apart() / before * *stage.overlapped;
   return stage;
 }
 
@@ -88,14 +89,21 @@ double length_to_even(const Case& made, const Slice& slice) {
          static_cast<double>(slice.of);
 }
 
+// True if slices of one length cost other than that part of a whole sequence.
+bool goes_by_position(const GivenCost& cost) {
+  return cost.attention.forward > 0 || cost.attention.backward_input > 0 || cost.fixed.any();
+}
+
 std::vector<StageCost> given_slice(const Case& made, double factor, const Slice& slice) {
   const GivenCost& cost = made.scenario->cost;
   const double size = factor * length_to_even(made, slice);
   std::vector<StageCost> stages;
   for (size_t vs = 0; vs < made.problem.stages.size(); ++vs) {
     const StageCost& base = made.problem.stages[vs];
-    StageCost& stage =
-        stages.emplace_back(at_position(scaled(base, size), cost.attention_share, slice));
+    StageCost& stage = stages.emplace_back(scaled(base, size));
+    if (goes_by_position(cost)) {
+      stage = at_position(stage, slice_parts(made, static_cast<int>(vs)), slice);
+    }
     // A given time is of one message, however long the slice; of bytes the latency stays.
     stage.transfer = factor * base.transfer;
     if (cost.message && base.transfer > Seconds(0)) {
@@ -151,7 +159,9 @@ std::vector<Slice> slices_of(const Case& made) {
   std::vector<long> lengths = made.choice.slices;
   if (lengths.empty()) lengths.assign(static_cast<size_t>(splits), 1);
   const bool alike = std::ranges::count(lengths, lengths.front()) == splits;
-  if (alike && !scenario.roofline && scenario.cost.attention_share == 0) return {{0, 1, splits}};
+  const SliceShare& attention = scenario.cost.attention;
+  const bool placeless = attention.forward == 0 && attention.backward_input == 0;
+  if (alike && !scenario.roofline && placeless) return {{0, 1, splits}};
   const long all = std::accumulate(lengths.begin(), lengths.end(), 0L);
   std::vector<Slice> slices;
   long begin = 0;
@@ -248,6 +258,12 @@ class UnequalUnits {
 
 }  // namespace
 
+int token_step(const LayerContext& context) {
+  const int halves = context.context > 1 ? 2 * context.context : 1;
+  const int parts = (context.sequence_parallel ? context.tensor : 1) * context.context;
+  return std::lcm(halves, parts);
+}
+
 LayerContext packed_microbatch(LayerContext context, std::span<const int> documents) {
   const long step = token_step(context);
   context.micro_batch_size = 1;
@@ -268,13 +284,30 @@ std::vector<StageCost> slice_costs(const Case& made, const Slice& slice) {
                                  : given_slice(made, 1, slice);
 }
 
+double forward_work(const Case& made, const Slice& slice) {
+  if (made.scenario->roofline) {
+    const Transformer& model = made.scenario->modelled->model;
+    return forward_flops(model, sliced(made.setting->context, slice, made.choice)).value();
+  }
+  double work = 0;
+  for (size_t vs = 0; vs < made.problem.stages.size(); ++vs) {
+    PassParts parts = slice_parts(made, static_cast<int>(vs)).forward;
+    const double moving = (1 - parts.fixed) * made.problem.stages[vs].forward.value();
+    if (parts.fixed < 1) parts.attention /= 1 - parts.fixed;
+    parts.fixed = 0;
+    work += moving * length_to_even(made, slice) * to_even(parts, slice);
+  }
+  return work;
+}
+
 void add_unequal_units(Case& made) {
   const auto& unequal = made.scenario->batch.unequal;
   if (unequal && std::cmp_not_equal(unequal->microbatches(), made.problem.shape.microbatches)) {
     throw LogicError("as many microbatches were drawn as the scenario had then");
   }
   UnequalUnits units(made);
-  if (unequal || units.slices_differ()) units.add();
+  const bool fixed = made.scenario->cost.fixed.any() && made.problem.shape.splits > 1;
+  if (unequal || units.slices_differ() || fixed) units.add();
 }
 
 }  // namespace pipesim

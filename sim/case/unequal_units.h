@@ -32,6 +32,13 @@ struct Slice {
 // beside an encoder.
 std::vector<StageCost> slice_costs(const Case& made, const Slice& slice);
 
+// Work of F of a slice, to others' of the same sequence: FLOPs of a model, or the given seconds
+// without what is fixed. Monotone in the slice's end. O(kinds of layers), given costs O(stages).
+double forward_work(const Case& made, const Slice& slice);
+
+// Tokens of a sequence that the ranks of a model can divide are multiples of these.
+int token_step(const LayerContext& context);
+
 // Adds their kinds to the case's problem; nothing where all units cost alike.
 // O(different microbatches x splits x stages).
 void add_unequal_units(Case& made);

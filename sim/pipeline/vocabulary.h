@@ -67,6 +67,10 @@ constexpr std::string_view to_text(Barrier barrier) {
   return kNames[barrier];
 }
 
+// The collectives in the words of a scenario, in the order of Barrier; a rendezvous is none.
+inline constexpr std::array<std::string_view, kBarriers - 1> kVocabularyCollectives{
+    "embedding", "output", "softmax", "output_gradient", "embedding_gradient"};
+
 using BarrierSeconds = EnumArray<Barrier, Seconds>;
 
 }  // namespace pipesim

@@ -134,7 +134,7 @@ OptionSpec splits_option() {
   return {.name = "splits",
           .help =
               "parts that the sequence of a microbatch is cut into: so many equal ones, a list "
-              "of their lengths to one another, or optimal",
+              "of their lengths to one another, optimal, or of equal FLOPs",
           .minimum = 1,
           .maximum = kMostSplits,
           .cuts_sequence = true,

@@ -20,8 +20,9 @@ bool given_by_device(const GivenCost& cost) {
   return std::ranges::any_of(
       std::array{cost.forward.size(), cost.backward_input.size(), cost.backward_weight.size(),
                  cost.overlapped.size(), cost.recompute.size(), cost.output_forward.size(),
-                 cost.output_backward.size(), cost.input_forward.size(),
-                 cost.input_backward.size()},
+                 cost.output_backward.size(), cost.input_forward.size(), cost.input_backward.size(),
+                 cost.fixed.forward.size(), cost.fixed.backward_input.size(),
+                 cost.fixed.backward_weight.size()},
       [](size_t length) { return length > 1; });
 }
 

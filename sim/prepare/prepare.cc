@@ -38,6 +38,7 @@ Case prepare(std::shared_ptr<const Scenario> scenario, const ScheduleChoice& cho
   }
   const Layout* layout = balanced ? &*balanced : nullptr;
   if (outline.choice.slice_units) outline.choice.slices = choose_slices(outline, layout);
+  if (outline.choice.equal_slices) outline.choice.slices = equal_slices(outline, layout);
   const auto& offload = outline.choice.offload;
   if (!offload || !offload->automatic || offload->chunks) return make_case(outline, layout);
   ChosenOffload chosen = choose_offload(outline, layout);

@@ -50,15 +50,33 @@ std::vector<long> read_lengths(const YamlValue& list) {
   return lengths;
 }
 
+EqualSlices read_equal_slices(YamlMap& map, const YamlValue& count) {
+  constexpr long kMostTokens = 1 << 20;
+  EqualSlices slices{.count = static_cast<int>(count.integer(1, kMostSplits))};
+  if (const auto tokens = map.find("multiple_of")) {
+    slices.multiple = static_cast<int>(tokens->tokens(1, kMostTokens));
+  }
+  return slices;
+}
+
 // A number of equal slices is an option; lengths, or how to choose them, are not.
 bool read_slices(const YamlValue& value, ScheduleChoice& choice) {
   constexpr int kUsualUnits = 32;
   static const std::vector<std::string> kOptimal{"optimal"};
   if (value.is_map()) {
     YamlMap map(value);
-    choice.slice_units = static_cast<int>(
-        map.require(kOptimal.front(), "parts of a sequence that slices are made of")
-            .integer(1, kMostSliceUnits));
+    const auto count = map.find("equal_flops");
+    const auto units = map.find(kOptimal.front());
+    if (count && units) units->fail_key("stands beside 'equal_flops': give one of the two");
+    if (count) {
+      choice.equal_slices = read_equal_slices(map, *count);
+    } else {
+      if (!units) map.finish();  // names the nearest
+      choice.slice_units = static_cast<int>(
+          map.require(kOptimal.front(),
+                      "parts of a sequence that slices are made of (or equal_flops: slices)")
+              .integer(1, kMostSliceUnits));
+    }
     map.finish();
     return true;
   }

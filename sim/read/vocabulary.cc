@@ -55,6 +55,24 @@ VocabularyPlacement read_vocabulary(const YamlValue& value, LayerSplit& split) {
   return *placement;
 }
 
+void read_collectives(const YamlValue& value, const Scenario& scenario, GivenCost& cost) {
+  if (!value.is_map()) {
+    cost.collective = value.seconds();
+    return;
+  }
+  if (!is_sharded(scenario.vocabulary)) {
+    value.fail("a map is of the collectives of a shared vocabulary (vocabulary.placement)");
+  }
+  YamlMap map(value);
+  cost.barriers = BarrierSeconds{};
+  for (size_t each = 0; each < kVocabularyCollectives.size(); ++each) {
+    const std::string name(kVocabularyCollectives[each]);
+    (*cost.barriers)[static_cast<Barrier>(each)] =
+        map.require(name, "seconds of this collective, such as '0.2 ms', or 0").seconds();
+  }
+  map.finish();
+}
+
 void read_vocabulary_cost(YamlMap& map, const Scenario& scenario, GivenCost& cost) {
   if (!is_sharded(scenario.vocabulary)) return;
   const auto seconds = [&](const char* key, const char* what) {

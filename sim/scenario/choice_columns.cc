@@ -70,6 +70,8 @@ std::string options_text(const ScheduleChoice& choice) {
   }
   if (choice.slice_units) {
     texts.push_back(fmt::format("splits optimal of {}", *choice.slice_units));
+  } else if (choice.equal_slices) {
+    texts.push_back(fmt::format("splits {} of equal FLOPs", choice.equal_slices->count));
   } else if (!choice.slices.empty()) {
     texts.push_back(fmt::format("splits {}", fmt::join(choice.slices, ":")));
   }

@@ -26,6 +26,11 @@ std::optional<BlockRun> blocks_of(const ScheduleChoice& choice) {
   return schedule.blocks == nullptr ? std::nullopt : schedule.blocks(choice.options);
 }
 
+PairOptions pair_options(const ScheduleChoice& choice) {
+  const BlockRun run = blocks_of(choice).value_or(BlockRun{});
+  return {.delay_weight = run.weight_apart, .early_attention = run.early_attention};
+}
+
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();
   return schedule_of(choice).place(devices, chunks_of(choice));
@@ -40,9 +45,22 @@ int splits_of(const ScheduleChoice& choice) {
   if (choice.program) return choice.program->shape().splits;
   if (!choice.slices.empty()) return static_cast<int>(choice.slices.size());
   if (choice.slice_units) return *choice.slice_units;
+  if (choice.equal_slices) return choice.equal_slices->count;
   const auto given = choice.options.find("splits");
   return given == choice.options.end() ? schedule_of(choice).default_splits
                                        : static_cast<int>(std::get<long>(given->second));
+}
+
+void sum_layers(GivenCost& cost) {
+  const GivenLayers& layers = *cost.layers;
+  const auto all = [&layers](Seconds one) {
+    std::vector<Seconds> seconds;
+    for (const int count : layers.count) seconds.push_back(count * one);
+    return seconds;
+  };
+  cost.forward = all(total(layers.forward));
+  cost.backward_input = all(total(layers.backward));
+  cost.backward_weight = all(layers.backward.experts_weight + layers.backward.attention_weight);
 }
 
 RecomputeGranularity granularity_of(const ScheduleChoice& choice) {

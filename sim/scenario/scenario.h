@@ -22,7 +22,7 @@
 #include "sim/graph/optimizer_sync.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
-#include "sim/scenario/measured_passes.h"
+#include "sim/scenario/given_cost.h"
 #include "sim/scenario/modelled.h"
 #include "sim/scenario/reliability.h"
 #include "sim/scenario/sourced.h"
@@ -76,6 +76,12 @@ struct TotalLimit {
   Bytes bytes;
 };
 
+// Slices of equal FLOPs: all but the first are multiples of so many tokens.
+struct EqualSlices {
+  int count = 1;
+  std::optional<int> multiple = {};  // without it, what the ranks can divide
+};
+
 struct DescribedSchedule;
 struct BlockRun;
 struct Schedule;
@@ -91,6 +97,8 @@ struct ScheduleChoice {
   std::vector<long> slices = {};
   // sim/prepare chooses `slices`, in whole such parts of a sequence.
   std::optional<int> slice_units = {};
+  // Or so many of like work, in tokens.
+  std::optional<EqualSlices> equal_slices = {};
   std::shared_ptr<const Program> program = nullptr;              // of a CSV file
   std::shared_ptr<const DescribedSchedule> described = nullptr;  // of a description
   // memory_limit: times p x Problem::device_activation(), or bytes per device.
@@ -104,6 +112,8 @@ const Schedule& schedule_of(const ScheduleChoice& choice);
 // How the choice's blocks of F and BW run; nothing where it has none. Blocks of a program that was
 // read run W apart.
 std::optional<BlockRun> blocks_of(const ScheduleChoice& choice);
+// How blocks of layers run in the choice's schedule, or would run where it has none.
+PairOptions pair_options(const ScheduleChoice& choice);
 // Where the choice's schedule, or its program, puts the stages.
 Placement placement_of(const ScheduleChoice& choice, int devices);
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.
@@ -139,40 +149,6 @@ struct Batch {
   std::optional<int> micro_batch_size;
   std::optional<int> seq_length;
   std::optional<UnequalBatch> unequal = {};
-};
-
-enum class CostBasis {
-  kDevice,  // one microbatch through all layers of a device, shared evenly by its chunks
-  kStage,   // one microbatch through one virtual stage
-};
-
-// Costs as the scenario states them: one value for all, or one per device or stage in forward
-// order.
-struct GivenCost {
-  Location where = {};  // of the section
-  CostBasis per = CostBasis::kDevice;
-  std::vector<Seconds> forward;
-  std::vector<Seconds> backward_input;
-  std::vector<Seconds> backward_weight;
-  std::vector<Seconds> overlapped;  // empty: no overlapped blocks
-  std::vector<Seconds> recompute;   // empty: as long as forward
-  double attention_share = 0;  // of F and of B, causal attention: a slice takes by its position
-  // A device's share of a sharded vocabulary, one value or one per device whatever `per` is.
-  std::vector<Seconds> output_forward;
-  std::vector<Seconds> output_backward;
-  std::vector<Seconds> input_forward;
-  std::vector<Seconds> input_backward;
-  // Seconds to copy what F acquired; empty: unknown.
-  std::vector<Seconds> copy_out;
-  std::vector<Seconds> copy_in;
-  double copy_solo_factor = 1;   // on a copy while its link carries none the other way
-  Seconds transfer;              // between different devices, unless `message` is set
-  std::optional<Bytes> message;  // of a boundary: the cluster says how long that takes
-  Seconds collective;  // of a pipeline's devices: of a sharded vocabulary, and the gradient norm
-  Seconds optimizer;
-  // Replaces all numbers above except those of a vocabulary and of the step that closes an
-  // iteration.
-  std::shared_ptr<const MeasuredPasses> passes = nullptr;
 };
 
 // A file of curves that were measured, in place of the catalogue's.

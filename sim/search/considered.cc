@@ -58,7 +58,7 @@ class Choices {
       choice.chunks = chunks;
       const bool overlaps = std::ranges::find(schedule.options, "overlap", &OptionSpec::name) !=
                             schedule.options.end();
-      const bool cost_known = scenario_.roofline || !scenario_.cost.overlapped.empty();
+      const bool cost_known = scenario_.roofline || knows_blocks(scenario_.cost);
       if (overlaps && !cost_known) choice.options["overlap"] = false;
       result_.families.push_back(variants(choice, schedule));
     }

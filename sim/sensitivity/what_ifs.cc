@@ -303,9 +303,49 @@ std::string lacks_times(const Scenario& scenario) {
   return (scenario.cost.*kTimes).empty() ? "it is not given" : "";
 }
 
+void multiply_fixed(std::vector<Seconds>& fixed, double factor) {
+  for (Seconds& seconds : fixed) seconds = factor * seconds;
+}
+
+// Multiplies what else is of a pass: the parts of its layers, and what every slice takes.
+template <std::vector<Seconds> GivenCost::*kTimes>
+void multiply_beside(GivenCost& cost, double factor) {
+  const auto multiply = [factor](auto... parts) { ((*parts = factor * *parts), ...); };
+  ForwardParts* f = cost.layers ? &cost.layers->forward : nullptr;
+  BackwardParts* b = cost.layers ? &cost.layers->backward : nullptr;
+  if constexpr (kTimes == &GivenCost::forward) {
+    if (f != nullptr) multiply(&f->attention, &f->dispatch, &f->experts, &f->combine);
+    multiply_fixed(cost.fixed.forward, factor);
+  } else if constexpr (kTimes == &GivenCost::backward_input) {
+    if (b != nullptr) multiply(&b->attention, &b->dispatch, &b->experts, &b->combine);
+    multiply_fixed(cost.fixed.backward_input, factor);
+  } else if constexpr (kTimes == &GivenCost::backward_weight) {
+    if (b != nullptr) multiply(&b->attention_weight, &b->experts_weight);
+    multiply_fixed(cost.fixed.backward_weight, factor);
+  }
+}
+
 template <std::vector<Seconds> GivenCost::*kTimes>
 ValueChange times(Scenario& scenario, const Answer&, double factor) {
+  multiply_beside<kTimes>(scenario.cost, factor);
   return multiply_all(scenario.cost.*kTimes, factor);
+}
+
+std::string lacks_exchange(const Scenario& scenario) {
+  if (scenario.roofline) return "costs follow from the model";
+  if (!scenario.cost.layers) return "parts of layers are not given";
+  const ForwardParts& f = scenario.cost.layers->forward;
+  const BackwardParts& b = scenario.cost.layers->backward;
+  return f.dispatch + f.combine + b.dispatch + b.combine > Seconds(0) ? "" : "it takes no time";
+}
+
+ValueChange exchange(Scenario& scenario, const Answer&, double factor) {
+  ForwardParts& f = scenario.cost.layers->forward;
+  BackwardParts& b = scenario.cost.layers->backward;
+  Seconds all = f.dispatch + f.combine + b.dispatch + b.combine;
+  for (Seconds* part : {&f.dispatch, &f.combine, &b.dispatch, &b.combine}) *part = factor * *part;
+  sum_layers(scenario.cost);
+  return multiply_one(all, factor);
 }
 
 template <Seconds GivenCost::*kTime>
@@ -350,6 +390,7 @@ constexpr std::array kWhatIfs{
            times<&GivenCost::backward_weight>},
     WhatIf{"overlapped block", "cost.overlapped", lacks_times<&GivenCost::overlapped>,
            times<&GivenCost::overlapped>},
+    WhatIf{"exchange of tokens", "cost.layer", lacks_exchange, exchange},
     WhatIf{"recompute", "cost.recompute", lacks_times<&GivenCost::recompute>,
            times<&GivenCost::recompute>},
     WhatIf{"transfer", "cost.transfer", lacks_time<&GivenCost::transfer>,

@@ -1,6 +1,7 @@
 // DynaPipe's order of passes for unequal microbatches: what its public scheduler recorded, with and
 // without a limit, and the times and peaks of these orders (data/unequal/dynapipe.json; times and
 // activations by microbatch and device, messages that only take their latency).
+#include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -61,6 +62,33 @@ TEST(DynaPipe, OrdersPassesAsItsAuthorsDo) {
       EXPECT_EQ(text, instance.at("order")[d].get<std::string>());
       EXPECT_NEAR(result.devices[d].peak_activation.value(), instance.at("peak")[d].get<double>(),
                   1e-9);
+    }
+  }
+}
+
+// With a bound k an F is at most k microbatches ahead of the newest backward, counted from 0.
+TEST(DynaPipe, StartsNoMoreMicrobatchesThanItsBoundSays) {
+  const Schedule& schedule = *find_schedule("dynapipe");
+  for (const long bound : {1L, 2L, 3L, 20L}) {
+    Problem problem = testing::make_problem({4, 1, 12, 1});
+    problem.options["max_otf_microbatches"] = bound;
+    const Program program = schedule.plan(problem);
+    const Program unbounded = schedule.plan(testing::make_problem({4, 1, 12, 1}));
+    for (int device = 0; device < 4; ++device) {
+      long newest = 0;
+      long most = 0;
+      for (const Pass& pass : program.passes(device)) {
+        const auto microbatch = static_cast<long>(pass.microbatch);
+        if (pass.kind == PassKind::kBW) newest = microbatch;
+        if (pass.kind == PassKind::kF) most = std::max(most, microbatch - newest);
+      }
+      EXPECT_LE(most, bound) << "device " << device;
+      if (device == 0) {
+        EXPECT_EQ(most, std::min(bound, 7L));
+      }
+      if (bound == 20) {
+        EXPECT_TRUE(std::ranges::equal(program.passes(device), unbounded.passes(device)));
+      }
     }
   }
 }

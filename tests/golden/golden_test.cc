@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sim/engine/engine.h"
 #include "sim/execution/evaluate.h"
@@ -29,10 +30,12 @@ void set_times(Problem& problem, const json& times) {
     cost.forward = Seconds(of_device(times.at("TF"), device));
     cost.backward_input = Seconds(of_device(times.at("TB"), device));
     cost.backward_weight = Seconds(of_device(times.at("TW"), device));
-    // Where none is given, an overlapped block takes as long as its passes.
-    cost.overlapped = times.contains("TFB")
-                          ? Seconds(of_device(times.at("TFB"), device))
-                          : cost.forward + cost.backward_input + cost.backward_weight;
+    // Where none is given, an overlapped block takes as long as its passes; null: there are none.
+    cost.overlapped = cost.forward + cost.backward_input + cost.backward_weight;
+    if (!times.contains("TFB")) continue;
+    cost.overlapped = times.at("TFB").is_null()
+                          ? std::nullopt
+                          : std::optional(Seconds(of_device(times.at("TFB"), device)));
   }
   testing::set_transfers(problem, times.at("Tcomm").get<double>());
 }

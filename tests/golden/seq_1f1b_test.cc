@@ -1,8 +1,10 @@
-// Seq1F1B's order, pass by pass, as the authors' public code gives it (data/orders/seq_1f1b.json).
+// Seq1F1B's order, pass by pass, as the authors' public code gives it (data/orders/seq_1f1b.json,
+// data/unequal/seq_1f1b.json).
 #include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "sim/execution/walk.h"
 #include "sim/planning/schedule.h"
@@ -21,9 +23,11 @@ std::string written(const Program& program, int device) {
   return text;
 }
 
-TEST(GoldenSeq1F1B, HasTheOrderOfTheReference) {
+class GoldenSeq1F1B : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenSeq1F1B, HasTheOrderOfTheReference) {
   nlohmann::json data;
-  std::ifstream(PIPESIM_SOURCE_DIR "/tests/golden/data/orders/seq_1f1b.json") >> data;
+  std::ifstream(std::string(PIPESIM_SOURCE_DIR "/tests/golden/data/") + GetParam()) >> data;
   const Schedule* schedule = find_schedule(data.at("schedule").get<std::string>());
   ASSERT_NE(schedule, nullptr);
   ASSERT_FALSE(data.at("instances").empty());
@@ -39,8 +43,11 @@ TEST(GoldenSeq1F1B, HasTheOrderOfTheReference) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Data, GoldenSeq1F1B,
+                         ::testing::Values("orders/seq_1f1b.json", "unequal/seq_1f1b.json"));
+
 // With one split it is 1F1B.
-TEST(GoldenSeq1F1B, IsOneForwardOneBackwardWithoutSplits) {
+TEST(Seq1F1B, IsOneForwardOneBackwardWithoutSplits) {
   for (int p = 1; p <= 5; ++p) {
     for (const int m : {1, 2, 5, 11}) {
       const Problem problem = testing::make_problem({p, 1, m, 1});

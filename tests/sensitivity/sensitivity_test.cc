@@ -95,6 +95,38 @@ TEST(Sensitivity, ChangesGivenCostsAsAPersonWould) {
        {"speed of the busiest device", 0.5, {"perturb.stragglers=[{rank: 0, factor: 2}]"}}});
 }
 
+TEST(Sensitivity, ChangesPartsOfLayersWithTheirPasses) {
+  const char* text = R"(
+schedule: {name: interleaved-1f1b, overlap_moe_expert_parallel_comm: true}
+parallel: {pipeline_model_parallel_size: 2}
+batch: {num_microbatches: 8}
+cost:
+  kind: given
+  layer:
+    count: 4
+    forward: {attention: 10 ms, dispatch: 16 ms, experts: 12 ms, combine: 16 ms}
+    backward_input: {attention: 12 ms, dispatch: 16 ms, experts: 13 ms, combine: 16 ms}
+    backward_weight: {attention: 8 ms, experts: 11 ms}
+memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB}
+)";
+  const auto part = [](const std::string& path, const char* value) {
+    return "cost.layer." + path + "=" + value;
+  };
+  expect_same(
+      text,
+      {{"forward",
+        0.5,
+        {part("forward.attention", "5 ms"), part("forward.dispatch", "8 ms"),
+         part("forward.experts", "6 ms"), part("forward.combine", "8 ms")}},
+       {"backward weight",
+        2,
+        {part("backward_weight.attention", "16 ms"), part("backward_weight.experts", "22 ms")}},
+       {"exchange of tokens",
+        0.5,
+        {part("forward.dispatch", "8 ms"), part("forward.combine", "8 ms"),
+         part("backward_input.dispatch", "8 ms"), part("backward_input.combine", "8 ms")}}});
+}
+
 TEST(Sensitivity, ReachesMessagesAndCollectivesOfAModelledCluster) {
   const Scenario scenario = read(kModelled);
   const double link = scenario.cluster->link_bandwidth.value() / 1e9;

@@ -98,6 +98,48 @@ Json schedule_json(const Case& made) {
   return json;
 }
 
+Json layer_json(const GivenLayers& layers) {
+  const ForwardParts& f = layers.forward;
+  const BackwardParts& b = layers.backward;
+  return {{"count", layers.count.size() == 1 ? Json(layers.count.front()) : Json(layers.count)},
+          {"forward_seconds",
+           {{"attention", f.attention.value()},
+            {"dispatch", f.dispatch.value()},
+            {"experts", f.experts.value()},
+            {"combine", f.combine.value()}}},
+          {"backward_input_seconds",
+           {{"attention", b.attention.value()},
+            {"dispatch", b.dispatch.value()},
+            {"experts", b.experts.value()},
+            {"combine", b.combine.value()}}},
+          {"backward_weight_seconds",
+           {{"attention", b.attention_weight.value()}, {"experts", b.experts_weight.value()}}},
+          {"exchange_share", layers.exchange_share}};
+}
+
+// Seconds of slices that do not go by their length.
+void add_slice_costs(const GivenCost& cost, Json& json) {
+  const SliceShare& attention = cost.attention;
+  if (attention.forward > 0 || attention.backward_input > 0) {
+    json["attention_share"] = {{"forward", attention.forward},
+                               {"backward_input", attention.backward_input}};
+  }
+  const auto add = [&json](const char* key, const std::vector<Seconds>& seconds) {
+    if (!seconds.empty()) json["fixed_seconds"][key] = values_of(seconds);
+  };
+  add("forward", cost.fixed.forward);
+  add("backward_input", cost.fixed.backward_input);
+  add("backward_weight", cost.fixed.backward_weight);
+}
+
+Json barriers_json(const BarrierSeconds& barriers) {
+  Json json;
+  for (size_t each = 0; each < kVocabularyCollectives.size(); ++each) {
+    json[std::string(kVocabularyCollectives[each])] = barriers[static_cast<Barrier>(each)].value();
+  }
+  return json;
+}
+
 Json cost_json(const GivenCost& cost) {
   if (cost.passes) {
     return {{"kind", "measured"},
@@ -112,7 +154,9 @@ Json cost_json(const GivenCost& cost) {
             {"backward_input_seconds", values_of(cost.backward_input)},
             {"backward_weight_seconds", values_of(cost.backward_weight)}};
   if (!cost.overlapped.empty()) json["overlapped_seconds"] = values_of(cost.overlapped);
+  if (cost.layers) json["layer"] = layer_json(*cost.layers);
   if (!cost.recompute.empty()) json["recompute_seconds"] = values_of(cost.recompute);
+  add_slice_costs(cost, json);
   if (!cost.output_forward.empty()) {
     json["output_forward_seconds"] = values_of(cost.output_forward);
     json["output_backward_seconds"] = values_of(cost.output_backward);
@@ -130,6 +174,7 @@ Json cost_json(const GivenCost& cost) {
     json["transfer_seconds"] = cost.transfer.value();
   }
   json["collective_seconds"] = cost.collective.value();
+  if (cost.barriers) json["vocabulary_collective_seconds"] = barriers_json(*cost.barriers);
   json["optimizer_seconds"] = cost.optimizer.value();
   return json;
 }

@@ -249,6 +249,10 @@ std::string comparison_table(std::span<const Answer> answers) {
                           made.choice.slices.size(), *made.choice.slice_units,
                           fmt::join(made.choice.slices, " "));
     }
+    if (made.choice.equal_slices) {
+      text += fmt::format("{}: slices of equal FLOPs, in tokens: {}\n", made.label,
+                          fmt::join(made.choice.slices, " "));
+    }
     if (columns.bytes) text += host_line(answer);
   }
   return text;
