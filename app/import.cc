@@ -107,12 +107,13 @@ int import_scenario(const ImportOptions& options, const CommandLine& line) {
   return made.complete ? kDone : kFailed;
 }
 
-int import_file(const ImportOptions& asked, const CommandLine& line) {
-  ImportOptions options = asked;
-  options.format = format_of(asked);
-  if (options.format == "torch" && options.output.empty()) return print_schedule(options, line);
-  const bool is_run = options.format == "passes" || options.format == "kineto";
-  return is_run ? import_passes(options, line) : import_scenario(options, line);
+int import_file(const ImportOptions& options, const CommandLine& line) {
+  const std::string format = format_of(options);
+  if (format == "torch" && options.output.empty()) return print_schedule(options, line);
+  if (format != "passes" && format != "kineto") return import_scenario(options, line);
+  ImportOptions run = options;
+  run.format = format;
+  return import_passes(run, line);
 }
 
 }  // namespace

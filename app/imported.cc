@@ -1,6 +1,7 @@
 #include "app/imported.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
@@ -223,10 +224,35 @@ std::string beginning_of(const std::filesystem::path& file) {
   return text;
 }
 
+// A cell of PyTorch's schedule CSV, such as 0F0, behind comments and empty cells.
+bool begins_with_pass(std::string_view text) {
+  const auto is_digit = [&text](size_t i) {
+    return i < text.size() && text[i] >= '0' && text[i] <= '9';
+  };
+  const auto is_letter = [&text](size_t i) {
+    return i < text.size() && text[i] >= 'A' && text[i] <= 'Z';
+  };
+  size_t at = text.find_first_not_of(" \t\r\n,");
+  while (at < text.size() && text[at] == '#') {
+    at = text.find_first_not_of(" \t\r\n,", std::min(text.find('\n', at), text.size()));
+  }
+  const size_t stage = at;
+  while (is_digit(at)) ++at;
+  const size_t kind = at;
+  while (is_letter(at)) ++at;
+  return kind > stage && at > kind && is_digit(at);
+}
+
+// True for YAML with a key at the start of a line.
+bool has_key(const std::string& text, const std::string& key) {
+  return text.starts_with(key + ":") || text.find("\n" + key + ":") != std::string::npos;
+}
+
 // A config.json, and no file of DeepSpeed, whose random_ltd has a model_type as well.
 bool is_model(const std::filesystem::path& file) {
   const std::string text = beginning_of(file);
-  return text.find("\"model_type\"") != std::string::npos &&
+  return (text.find("\"model_type\"") != std::string::npos ||
+          text.find("\"architectures\"") != std::string::npos) &&
          text.find("\"train_batch_size\"") == std::string::npos &&
          text.find("\"train_micro_batch_size_per_gpu\"") == std::string::npos &&
          text.find("\"zero_optimization\"") == std::string::npos;
@@ -248,7 +274,9 @@ std::string format_of(const ImportOptions& options) {
   namespace fs = std::filesystem;
   if (!options.format.empty()) return options.format;
   const fs::path file(options.file);
-  const std::string extension = file.extension().string();
+  std::string extension = file.extension().string();
+  std::ranges::transform(extension, extension.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const std::string name = file.filename().string();
   std::error_code ignored;
   if (fs::is_directory(file, ignored)) {
@@ -257,20 +285,28 @@ std::string format_of(const ImportOptions& options) {
     return passes ? "passes" : "kineto";
   }
   if (extension == ".toml") return "torchtitan";
+  const std::string text = beginning_of(file);
   if (extension == ".json") {
     if (name.starts_with("pp_rank_") || name == "finished_tasks.json") return "passes";
-    return beginning_of(file).find("traceEvents") == std::string::npos ? "deepspeed" : "kineto";
+    return text.find("traceEvents") == std::string::npos ? "deepspeed" : "kineto";
   }
-  if (extension == ".csv") {
-    return beginning_of(file).find("start_ms") == std::string::npos ? "torch" : "passes";
-  }
-  return "megatron";
+  if (begins_with_pass(text)) return "torch";
+  if (extension != ".csv") return "megatron";
+  return text.find("start_ms") == std::string::npos ? "torch" : "passes";
 }
 
 Imported imported(const ImportOptions& asked, const CommandLine& line) {
   ImportOptions options = asked;
   options.format = format_of(asked);
+  if (beginning_of(options.file).starts_with("\x1f\x8b")) {
+    throw InputError(line.where(options.file), "the file is compressed: gunzip it first");
+  }
   if (options.format == "torch") return imported_schedule(options, line);
+  if (const std::string text = beginning_of(options.file);
+      asked.format.empty() && has_key(text, "schedule") && has_key(text, "parallel")) {
+    throw InputError(line.where(options.file),
+                     "the file is a scenario already: `pipesim run FILE`");
+  }
   if (options.format == "deepspeed" && is_model(asked.file)) {
     throw InputError(line.where(asked.file),
                      "a config.json of Hugging Face is a model: `pipesim plan --model FILE`, or "

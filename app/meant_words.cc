@@ -31,7 +31,7 @@ class Words {
     const bool settings = takes_settings(command_);
     for (size_t i = 1; i < words_.size(); ++i) {
       if (!words_[i].starts_with("--") || words_[i] == "--") continue;
-      if (!settings || !make_setting(i)) complete(i);
+      if (!complete(i) && settings) make_setting(i);
     }
     const auto unknown = [this](const std::string& word) { return is_unknown(word); };
     if (settings && std::ranges::none_of(words_, unknown)) name_schedules();
@@ -48,25 +48,27 @@ class Words {
     return std::ranges::find(names_, name) != names_.end();
   }
 
-  // Turns `--key value` into `key=value`; false where it is none of the settings.
-  bool make_setting(size_t i) {
+  // Turns `--key value` into `key=value`, where it is one of the settings.
+  void make_setting(size_t i) {
     const std::string name = words_[i].substr(0, words_[i].find('='));
-    if (is_option(name) || !stands_alone(name.substr(2))) return false;
+    if (!stands_alone(name.substr(2))) return;
     const bool apart =
         words_[i] == name && i + 1 < words_.size() && !words_[i + 1].starts_with("--");
     words_[i].erase(0, 2);
-    if (!apart) return true;
+    if (!apart) return;
     words_[i] += "=" + words_[i + 1];
     words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    return true;
   }
 
-  void complete(size_t i) {
+  // False where the word is no option, nor the beginning of one alone.
+  bool complete(size_t i) {
     const size_t length = std::min(words_[i].find('='), words_[i].size());
     const std::string name = words_[i].substr(0, length);
     const auto begins = [&name](const std::string& each) { return each.starts_with(name); };
-    if (is_option(name) || std::ranges::count_if(names_, begins) != 1) return;
+    if (is_option(name)) return true;
+    if (std::ranges::count_if(names_, begins) != 1) return false;
     words_[i].replace(0, length, *std::ranges::find_if(names_, begins));
+    return true;
   }
 
   [[nodiscard]] bool takes_value(const std::string& word) const {
@@ -82,15 +84,24 @@ class Words {
     return is_order_file(word) || (word.find('.') == std::string::npos && !stands_alone(word));
   }
 
-  // With the options that the scenario has for it, where it has it once.
-  static std::string value_of(const std::string& word, const std::string& scenario) {
+  // As often as the scenario has it, with the options there; else once.
+  static std::vector<std::string> values_of(const std::string& word, const std::string& scenario) {
     std::vector<std::string> own;
-    if (!is_order_file(word)) {
-      for (const auto& [name, entry] : schedules_of(scenario)) {
-        if (!same_name(word, std::vector{name}).empty()) own.push_back(entry);
-      }
+    if (is_order_file(word)) return {schedule_value(reached(word, scenario))};
+    for (const auto& [name, entry] : schedules_of(scenario)) {
+      if (!same_name(word, std::vector{name}).empty()) own.push_back(entry);
     }
-    return own.size() == 1 ? own.front() : schedule_value(word);
+    return own.empty() ? std::vector{schedule_value(word)} : own;
+  }
+
+  // A file of the current folder, where the scenario's folder has one of that name too.
+  static std::string reached(const std::string& word, const std::string& scenario) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    const fs::path beside = fs::path(scenario).parent_path() / word;
+    const bool both = fs::exists(word, ignored) && fs::exists(beside, ignored) &&
+                      !fs::equivalent(word, beside, ignored);
+    return both ? fs::absolute(word).string() : word;
   }
 
   // None where the scenario cannot be read, which the command says.
@@ -104,7 +115,10 @@ class Words {
   }
 
   void refuse_without_scenario(const std::string& word) const {
-    if (std::filesystem::exists(word) || same_name(word, schedule_names()).empty()) return;
+    const bool help = std::ranges::any_of(
+        words_, [](const std::string& each) { return each == "-h" || each == "--help"; });
+    if (help || std::filesystem::exists(word)) return;
+    if (same_name(word, schedule_names()).empty()) return;
     throw InputError(line_.where(word),
                      fmt::format("'{}' is a schedule, and a scenario comes before it, such as "
                                  "scenarios/quickstart.yaml; `pipesim list {}` says what it is",
@@ -125,10 +139,17 @@ class Words {
       }
     }
     if (places.empty()) return;
+    for (const std::string& each : words_) {
+      if (!each.starts_with("schedule=")) continue;
+      throw InputError(
+          line_.where(words_[places.front()]),
+          fmt::format("'{}' and '{}' both say the schedules", words_[places.front()], each));
+    }
     const bool families = is_option("--schedules");
     std::vector<std::string> values;
     for (const size_t i : places) {
-      values.push_back(families ? words_[i] : value_of(words_[i], scenario));
+      const auto of_word = families ? std::vector{words_[i]} : values_of(words_[i], scenario);
+      values.insert(values.end(), of_word.begin(), of_word.end());
     }
     while (places.size() > 1) {
       words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(places.back()));

@@ -13,12 +13,6 @@
 namespace pipesim {
 namespace {
 
-std::string in_quotes(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // The scenario with that schedule alone.
 Scenario with_order(const NamedOrder& named, const std::vector<std::string>& overrides,
                     const CommandLine& line) {
@@ -41,6 +35,12 @@ Scenario with_order(const NamedOrder& named, const std::vector<std::string>& ove
 }
 
 }  // namespace
+
+std::string in_quotes(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  return quoted + "'";
+}
 
 OrderArguments::OrderArguments(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {

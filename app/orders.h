@@ -27,6 +27,9 @@ bool is_yaml(const std::string& argument);
 // True for a description, or a PyTorch schedule CSV.
 bool is_order_file(const std::string& argument);
 
+// A text in YAML's single quotes.
+std::string in_quotes(const std::string& text);
+
 // The value of the scenario's key `schedule` that stands for an order.
 std::string schedule_value(const std::string& order);
 

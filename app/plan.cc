@@ -169,6 +169,7 @@ void require_engine(const PlanCommand& command) {
 int run(const PlanCommand& command, const CommandLine& line) {
   PlanAsked asked = read_plan_command(command, line);
   require_engine(command);
+  for (const std::string& note : asked.notes) std::cerr << "pipesim: " << note << '\n';
   search_all(command, asked);
   const ClusterPlan& best = best_of(asked.plans);
   const bool found = !best.result.best.empty();

@@ -20,6 +20,8 @@ struct PlanCommand {
   bool starts = false;        // from a scenario (plan_start.h), which has
   std::vector<Override> own;  // these keys,
   bool own_cluster = false;   // among them the cluster
+  bool own_baseline = false;  // `baseline` is that scenario, and only because the plan starts there
+  std::vector<std::string> notes;  // sentences on what of the scenario is not planned
   int gpus = 0;
   int nodes = 0;  // where the GPUs are not given
   long global_batch = 0;

@@ -12,12 +12,10 @@
 #include "app/plan_start.h"
 #include "app/tokens.h"
 #include "sim/core/text.h"
-#include "sim/layouts/baseline.h"
 #include "sim/layouts/question.h"
 #include "sim/layouts/runs_on.h"
 #include "sim/layouts/switches.h"
 #include "sim/read/modelled.h"
-#include "sim/read/scenario.h"
 #include "sim/read/traced.h"
 
 namespace pipesim {
@@ -567,11 +565,9 @@ PlanAsked read_plan_command(const PlanCommand& given, const CommandLine& line) {
     if (!command.prices.empty())
       plan.price = command.prices[command.prices.size() == 1 ? 0 : number];
     if (std::ranges::count(kBaselines, command.baseline) > 0) continue;
-    const Location where = line.where("--baseline", command.baseline);
-    plan.baseline =
-        Baseline{baseline_of(plan.question, read_scenario_file(command.baseline, where), where),
-                 command.baseline};
+    plan.baseline = own_baseline(command, plan.question, line);
   }
+  asked.notes = command.notes;
   return asked;
 }
 

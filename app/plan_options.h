@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "app/command_line.h"
@@ -17,6 +18,7 @@ struct PlanAsked {
   std::vector<ClusterPlan> plans;     // one for each cluster and precision, nothing searched yet
   std::vector<WhatIfChange> changes;  // those that are named
   std::optional<double> tokens;
+  std::vector<std::string> notes;  // sentences on what is not planned, of a scenario it starts from
 };
 // InputError, located at the option, for what is no question.
 PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line);

@@ -29,7 +29,8 @@ void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const P
                      ClusterPlan& plan) {
   if (!plan.baseline && command.baseline == "published") {
     if (auto published = published_layout(plan.question, options.stop)) {
-      plan.baseline = Baseline{std::move(published->planned), {}, std::move(published->run)};
+      plan.baseline =
+          Baseline{.planned = std::move(published->planned), .run = std::move(published->run)};
     }
   }
   if (!plan.baseline && command.baseline != "none") {
@@ -38,7 +39,9 @@ void add_comparisons(const PlanCommand& command, const PlanAsked& asked, const P
   const bool contended = std::ranges::all_of(
       plan.result.best, [](const Planned& each) { return each.contended.has_value(); });
   if (contended && plan.baseline) {
-    plan.baseline->planned.contended = with_contention(plan.question, plan.baseline->planned);
+    Baseline& baseline = *plan.baseline;
+    baseline.planned.contended = baseline.own ? with_contention(*baseline.own)
+                                              : with_contention(plan.question, baseline.planned);
   }
   if (!command.what_if) return;
   plan.what_ifs = asked.changes.empty()

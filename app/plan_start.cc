@@ -10,55 +10,78 @@
 #include <utility>
 
 #include "app/orders.h"
+#include "sim/core/error.h"
+#include "sim/layouts/baseline.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/scenario.h"
+#include "sim/read/short_names.h"
 
 namespace pipesim {
 namespace {
 
 constexpr std::array<std::string_view, 6> kSections{"model",  "cluster",   "cost",
                                                     "memory", "framework", "optimizer"};
-constexpr std::array<std::string_view, 2> kOfParallel{"sequence_parallel", "cp_comm_type"};
+constexpr std::array<std::string_view, 3> kOfParallel{
+    "parallel.sequence_parallel", "parallel.cp_comm_type",
+    "parallel.hierarchical_context_parallel_sizes"};
+constexpr std::array<std::string_view, 5> kFiles{"model.hf_config", "model.traced", "cost.file",
+                                                 "cost.anchor", "cost.passes"};
+// Keys that are true of the scenario's own GPU alone.
+constexpr std::array<std::string_view, 4> kOfGpu{"memory.capacity", "cost.file", "cost.anchor",
+                                                 "cost.passes"};
 
-// A file that stands beside the scenario, as the current folder has it.
-std::string reached(const YamlValue& value, const std::filesystem::path& folder) {
-  if (!value.is_scalar()) return value.one_line();
-  const std::filesystem::path named(value.node().Scalar());
-  std::error_code ignored;
-  const bool beside = named.has_extension() && named.is_relative() &&
-                      std::filesystem::is_regular_file(folder / named, ignored);
-  return beside ? (folder / named).string() : value.one_line();
-}
-
-// The scenario's keys that a plan starts from, each where it stands.
-std::vector<Override> keys_of(const std::string& file, const Location& asked) {
-  const YamlSource source = YamlSource::from_file(file, asked);
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  std::vector<Override> keys;
-  const auto add = [&](const std::string& path, const YamlValue& value) {
-    // How many data ranks hold a copy follows from their number, which is planned.
-    if (path == "memory.num_distributed_optimizer_instances") return;
-    keys.push_back({path, reached(value, folder), value.where(), value.where()});
-  };
-  for (const auto& [section, value] : source.root().entries()) {
-    const bool whole = std::ranges::count(kSections, section) > 0;
-    if (!value.is_map()) {
-      if (whole) add(section, value);
-      continue;
-    }
-    for (const auto& [key, each] : value.entries()) {
-      const bool part = section == "parallel" && std::ranges::count(kOfParallel, key) > 0;
-      if (whole || part) add(fmt::format("{}.{}", section, key), each);
+// The scenario's keys that a plan starts from, one for each value, where it stands.
+class Keys {
+ public:
+  explicit Keys(const YamlSource& source)
+      : folder_(std::filesystem::path(source.name()).parent_path()) {
+    for (const auto& [name, value] : source.root().entries()) {
+      const std::string section = key_in("", name);
+      if (std::ranges::count(kSections, section) > 0) add_all(section, value);
+      if (section != "parallel" || !value.is_map()) continue;
+      for (const auto& [key, each] : value.entries()) {
+        const std::string path = "parallel." + key_in(section, key);
+        if (std::ranges::count(kOfParallel, path) > 0) add(path, each);
+      }
     }
   }
-  return keys;
-}
+
+  [[nodiscard]] std::vector<Override> all() const { return keys_; }
+
+ private:
+  void add_all(const std::string& path, const YamlValue& value) {
+    if (!value.is_map()) return add(path, value);
+    for (const auto& [key, each] : value.entries()) {
+      add_all(fmt::format("{}.{}", path, key_in(path, key)), each);
+    }
+  }
+
+  void add(const std::string& path, const YamlValue& value) {
+    // How many data ranks hold a copy follows from their number, which is planned.
+    if (path == "memory.num_distributed_optimizer_instances") return;
+    keys_.push_back({path, text_of_value(path, value), value.where(), value.where()});
+  }
+
+  // A file beside the scenario is named so that any folder reaches it.
+  [[nodiscard]] std::string text_of_value(const std::string& path, const YamlValue& value) const {
+    if (!value.is_scalar() || std::ranges::count(kFiles, path) == 0) return value.one_line();
+    const std::filesystem::path beside = folder_ / value.node().Scalar();
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(beside, ignored)
+               ? in_quotes(std::filesystem::absolute(beside).string())
+               : value.one_line();
+  }
+
+  std::filesystem::path folder_;
+  std::vector<Override> keys_;
+};
 
 // A layout that plans can run as a row of theirs.
 bool may_be_baseline(const Scenario& scenario) {
   if (scenario.schedules.size() != 1) return false;
   const ScheduleChoice& choice = scenario.schedules.front();
-  return !choice.program && !choice.described && !schedule_of(choice).versions;
+  return !choice.program && !choice.described && !schedule_of(choice).versions &&
+         scenario.parallel.pipelines == 1;
 }
 
 long samples_of(const Scenario& scenario) {
@@ -71,7 +94,10 @@ std::optional<std::string> take_scenario(PlanCommand& command, const CommandLine
   std::optional<std::string> file;
   std::vector<std::string> settings;
   for (const std::string& text : command.settings) {
-    if (text.find('=') != std::string::npos || !is_yaml(text)) {
+    std::error_code ignored;
+    const bool setting =
+        text.find('=') != std::string::npos && !std::filesystem::exists(text, ignored);
+    if (setting || !is_yaml(text)) {
       settings.push_back(text);
     } else if (file) {
       throw InputError(line.where(text), "a plan starts from one scenario");
@@ -118,6 +144,26 @@ void erase_said(PlanCommand& command) {
   if (!command.clusters.empty()) erase_section(command.own, "cluster");
 }
 
+bool sets(const PlanCommand& command, std::string_view section) {
+  return std::ranges::any_of(command.settings, [section](const std::string& each) {
+    return each.starts_with(section) && (each.substr(section.size()).starts_with("=") ||
+                                         each.substr(section.size()).starts_with("."));
+  });
+}
+
+// Drops, with a note, what is true of another GPU alone.
+void forget_gpu(PlanCommand& command, const std::string& file) {
+  const auto of_gpu = [](const Override& each) {
+    return std::ranges::count(kOfGpu, each.path) > 0;
+  };
+  for (const Override& each : command.own) {
+    if (!of_gpu(each)) continue;
+    command.notes.push_back(
+        fmt::format("{} of {} is left out: it is of another cluster", each.path, file));
+  }
+  std::erase_if(command.own, of_gpu);
+}
+
 void start(PlanCommand& command, const std::string& file, const CommandLine& line) {
   const Location asked = line.where(file);
   const Scenario scenario = read_scenario_file(file, asked);
@@ -127,25 +173,59 @@ void start(PlanCommand& command, const std::string& file, const CommandLine& lin
                      "cluster");
   }
   command.starts = true;
-  command.own = keys_of(file, asked);
-  bool same = command.model.empty() && command.clusters.empty() && command.nodes == 0;
+  command.own = Keys(YamlSource::from_file(file, asked)).all();
+  bool same = command.model.empty() && command.clusters.empty() && command.nodes == 0 &&
+              command.precisions.empty() && !sets(command, "model") && !sets(command, "cluster") &&
+              !sets(command, "memory.precision");
   erase_said(command);
   command.own_cluster = command.clusters.empty();
+  const bool other = std::ranges::any_of(command.settings, [](const std::string& each) {
+    return each.starts_with("cluster=") || each.starts_with("cluster.name=");
+  });
+  if (!command.own_cluster || other) forget_gpu(command, file);
   if (command.own_cluster) command.clusters = {scenario.hardware->name};
   const auto fill = [&same](auto& option, auto value) {
     if (option == 0) option = value;
     same = same && option == value;
   };
   const ParallelSizes& sizes = scenario.parallel;
-  if (command.nodes == 0 && command.clusters.front().find(':') == std::string::npos) {
+  const auto says_no_gpus = [](const std::string& each) { return each.find(':') == each.npos; };
+  if (command.nodes == 0 && std::ranges::any_of(command.clusters, says_no_gpus)) {
     fill(command.gpus, sizes.tensor * sizes.context * sizes.pipeline * sizes.data);
   }
   fill(command.global_batch, samples_of(scenario));
   if (scenario.batch.seq_length) fill(command.seq_length, *scenario.batch.seq_length);
-  if (same && command.baseline == "published" && may_be_baseline(scenario)) command.baseline = file;
+  if (scenario.batch.unequal) {
+    command.notes.push_back(fmt::format("{}'s lengths are not planned: samples are equal", file));
+  }
+  if (!scenario.perturb.stragglers.empty() || !scenario.perturb.links.empty()) {
+    command.notes.push_back(fmt::format("{}'s slow devices and links are not planned", file));
+  }
+  if (!same || command.baseline != "published") return;
+  command.own_baseline = may_be_baseline(scenario);
+  if (command.own_baseline) {
+    command.baseline = file;
+  } else {
+    command.notes.push_back(fmt::format(
+        "{}'s layout is not row 0: it needs one built-in schedule in one pipeline", file));
+  }
 }
 
 }  // namespace
+
+std::optional<Baseline> own_baseline(PlanCommand& command, const PlanQuestion& question,
+                                     const CommandLine& line) {
+  const Location where = line.where("--baseline", command.baseline);
+  Scenario scenario = read_scenario_file(command.baseline, where);
+  try {
+    return Baseline{baseline_of(question, scenario, where), command.baseline, std::move(scenario)};
+  } catch (const InfeasibleError& error) {
+    if (!command.own_baseline) throw;
+    command.notes.push_back(
+        fmt::format("{}'s layout is not row 0: {}", command.baseline, error.what()));
+    return std::nullopt;
+  }
+}
 
 PlanCommand with_start(PlanCommand command, const CommandLine& line) {
   if (const auto file = take_scenario(command, line)) start(command, *file, line);

@@ -15,7 +15,8 @@ namespace {
 CommandLine import_line(const ImportOptions& options) {
   std::vector<const char*> argv{"pipesim", "import", options.file.c_str()};
   for (const std::string& each : options.settings) argv.push_back(each.c_str());
-  argv.insert(argv.end(), {"--format", options.format.c_str(), "-o", "-"});
+  if (!options.format.empty()) argv.insert(argv.end(), {"--format", options.format.c_str()});
+  argv.insert(argv.end(), {"-o", "-"});
   for (const std::string& each : options.accepted) {
     argv.insert(argv.end(), {"--accept", each.c_str()});
   }

@@ -155,6 +155,7 @@ constexpr std::array kColumns{
     Column{"free", 7, false,
            [](const Line& line, const Asked&) {
              const std::string left = room_text(line.plan->question.limit() - line.planned->peak);
+             if (line.planned->fits == MemoryFit::kNo) return std::string("none");
              return line.planned->fits == MemoryFit::kYes ? left : "tight";
            }},
     Column{"runs on", 8, true,

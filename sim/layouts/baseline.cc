@@ -186,6 +186,7 @@ Planned baseline_of(const PlanQuestion& question, Scenario scenario, const Locat
     throw InputError(where, "a baseline's seconds follow from its model, cluster and batch");
   }
   const ParallelSizes& sizes = scenario.parallel;
+  if (sizes.pipelines > 1) throw InputError(where, "a baseline simulates one pipeline");
   PlanPoint point{.tensor = sizes.tensor,
                   .context = sizes.context,
                   .expert = scenario.modelled->context.expert,

@@ -209,12 +209,15 @@ std::string limits_of(const Planned& planned) {
 constexpr int kContendedRuns = 4;
 
 Contended with_contention(const PlanQuestion& question, const Planned& planned) {
-  Scenario scenario = scenario_of(question, planned.point, planned.balanced());
+  return with_contention(scenario_of(question, planned.point, planned.balanced()));
+}
+
+Contended with_contention(Scenario scenario) {
   scenario.engine = EngineKind::kSimGrid;
   scenario.perturb.runs = kContendedRuns;
-  const int replica = planned.point.tensor * planned.point.context;
+  const int replica = scenario.parallel.tensor * scenario.parallel.context;
   const int node = scenario.hardware->cluster.gpus_per_node;
-  scenario.parallel.pipelines = std::clamp(node / replica, 1, planned.point.data);
+  scenario.parallel.pipelines = std::clamp(node / replica, 1, scenario.parallel.data);
   const Report report = simulate(prepare_first(std::move(scenario))).report;
   return {report.iteration, report.ensemble};
 }

@@ -115,6 +115,8 @@ std::string limits_of(const Planned& planned);
 // Runs the layout again by SimGrid, with as many replicas as share a node, so that messages share
 // ports and NICs. Where they do, the result is the mean of four runs. Throws as `simulate` does.
 Contended with_contention(const PlanQuestion& question, const Planned& planned);
+// The same of a scenario of one schedule.
+Contended with_contention(Scenario scenario);
 
 // True of a row that no framework runs.
 bool is_beyond(const Planned& planned);

@@ -16,8 +16,9 @@ namespace pipesim {
 // The layout that others are compared with: a published one, the usual one, or a person's own.
 struct Baseline {
   Planned planned;
-  std::string file = {};  // of a person's own
-  std::string run = {};   // of a published one (baseline.h)
+  std::string file = {};             // of a person's own,
+  std::optional<Scenario> own = {};  // which it holds
+  std::string run = {};              // of a published one (baseline.h)
 };
 
 // The answer for one cluster.

@@ -150,6 +150,10 @@ TEST_F(Command, AScheduleNamedBehindAScenarioHasTheScenariosOptions) {
   const std::string limited = run("run s.yaml 'schedule={name: zb, memory_limit: 0.75}'").output;
   EXPECT_NE(limited, run("run s.yaml schedule=zb").output);
   EXPECT_EQ(run("run s.yaml ZB").output, limited);
+  EXPECT_EQ(run("run s.yaml zb schedule=1f1b").code, 2);
+  EXPECT_EQ(run("search s.yaml --schedule zb-h1 --no-refinement").output,
+            run("search s.yaml --schedules zb-h1 --no-refinement").output);
+  EXPECT_EQ(run("run zb-h1 --help").code, 0);
 }
 
 TEST_F(Command, TheBeginningOfOneOptionIsThatOption) {

@@ -74,6 +74,12 @@ TEST_F(Import, KnowsAFileByItsLooks) {
   write("run.sh", "--num-layers 4 --hidden-size 512\n");
   write("job.toml", "[training]\nseq_len = 2048\n");
   write("ds.json", R"({"train_batch_size": 16, "zero_optimization": {"stage": 1}})");
+  write("ZB.CSV", "# of mine\n,0F0,0F1,0B0,0B1\n");
+  EXPECT_EQ(run("import ZB.CSV").output, run("import ZB.CSV --format torch").output);
+  write("s.yaml", "schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 2}\n");
+  EXPECT_NE(run("import s.yaml").output.find("a scenario already"), std::string::npos);
+  write("t.json.gz", "\x1f\x8b");
+  EXPECT_NE(run("import t.json.gz").output.find("gunzip"), std::string::npos);
   write("trace.json", R"({"schemaVersion": 1, "traceEvents": []})");
   write("config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
   const auto alike = [this](const std::string& file, const std::string& format) {

@@ -58,8 +58,8 @@ TEST_F(PlanCommand, StartsFromAScenario) {
 }
 
 TEST_F(PlanCommand, StartsFromAModelThatHasNoName) {
-  std::filesystem::create_directory(folder_ / "far");
-  write("far/config.json",
+  std::filesystem::create_directory(folder_ / "a #2");
+  write("a #2/config.json",
         R"({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 16, "hidden_size": 1024,
             "intermediate_size": 4096, "num_attention_heads": 16, "vocab_size": 32000})");
   const std::string rest =
@@ -67,12 +67,12 @@ TEST_F(PlanCommand, StartsFromAModelThatHasNoName) {
       "parallel: {pipeline_model_parallel_size: 8, sequence_parallel: false}\n"
       "batch: {num_microbatches: 32, micro_batch_size: 1, seq_length: 1024}\n"
       "memory: {precision: fp16, data_parallel_sharding_strategy: optim}\n";
-  write("far/hf.yaml", "model: {hf_config: config.json}\n" + rest);
-  write("far/own.yaml",
+  write("a #2/hf.yaml", "model: {hf_config: config.json}\n" + rest);
+  write("a #2/own.yaml",
         "model: {num_layers: 16, hidden_size: 1024, num_attention_heads: 16, "
         "vocab_size: 32000, max_position_embeddings: 1024}\n" +
             rest);
-  for (const char* file : {"far/hf.yaml", "far/own.yaml"}) {
+  for (const char* file : {"'a #2/hf.yaml'", "'a #2/own.yaml'"}) {
     const Outcome planned =
         run(std::string("plan ") + file + " --mbs 1 --contention 0 --no-offload -o best.yaml");
     ASSERT_EQ(planned.code, 0) << planned.output;
@@ -80,6 +80,47 @@ TEST_F(PlanCommand, StartsFromAModelThatHasNoName) {
     EXPECT_NE(read("best.yaml").find("precision: fp16"), std::string::npos) << read("best.yaml");
     EXPECT_EQ(run("run best.yaml").code, 0);
   }
+}
+
+// Row 0 is the scenario as it runs, with contention too.
+TEST_F(PlanCommand, HasTheScenariosOwnTimeInRow0) {
+  write("mine.yaml",
+        "model: zb-1.5b\ncluster: dgx-a100\nschedule: 1f1b\nperturb: {stragglers: [{rank: 1, "
+        "factor: 1.5}]}\nmemory: {use-distributed-optimizer: false}\n"
+        "parallel: {pipeline_model_parallel_size: 2, data_parallel_size: 4, sequence-parallel: "
+        "false}\n"
+        "batch: {global_batch_size: 32, micro_batch_size: 4, seq_length: 1024}\n");
+  const Outcome planned =
+      run("plan mine.yaml --tensor 1 --mbs 2 --schedules 1f1b --contention 1 --json plan.json "
+          "memory.use_distributed_optimizer=true -o best.yaml");
+  ASSERT_EQ(planned.code, 0) << planned.output;
+  EXPECT_NE(planned.output.find("slow devices and links are not planned"), std::string::npos)
+      << planned.output;
+  EXPECT_EQ(run("run mine.yaml engine=simgrid pipelines=4 --json run.json").code, 0);
+  const auto baseline = nlohmann::json::parse(read("plan.json"))["plans"][0]["baseline"];
+  const auto result = nlohmann::json::parse(read("run.json"))["results"][0];
+  EXPECT_EQ(baseline["contended"]["iteration_seconds"], result["iteration_seconds"]) << baseline;
+  EXPECT_NE(read("best.yaml").find("sequence_parallel: false"), std::string::npos);
+}
+
+TEST_F(PlanCommand, LeavesOutWhatIsOfTheScenariosOwnCluster) {
+  write("mine.yaml",
+        "model: zb-1.5b\ncluster: {name: dgx-a100, network: {bandwidth: 100 Gbps}}\n"
+        "schedule: {name: 1f1b}\nmemory: {capacity: 40 GiB}\n"
+        "parallel: {pipeline_model_parallel_size: 2, data_parallel_size: 4}\npipelines: 2\n"
+        "batch: {global_batch_size: 32, micro_batch_size: 4, seq_length: 1024}\n");
+  const std::string narrow = " --tensor 1 --mbs 2 --schedules 1f1b --contention 0 ";
+  const Outcome other = run("plan mine.yaml --cluster dgx-h100" + narrow);
+  EXPECT_NE(other.output.find("memory.capacity of mine.yaml is left out"), std::string::npos)
+      << other.output;
+  const Outcome planned =
+      run("plan mine.yaml cluster.network.latency='5 us' -o best.yaml" + narrow);
+  EXPECT_EQ(planned.output.find("left out"), std::string::npos) << planned.output;
+  EXPECT_NE(read("best.yaml").find("100 Gbps"), std::string::npos) << read("best.yaml");
+  EXPECT_EQ(run("run best.yaml").code, 0);
+  EXPECT_NE(run("plan mine.yaml" + narrow).output.find("mine.yaml's layout is not row 0"),
+            std::string::npos);
+  EXPECT_EQ(run("plan mine.yaml --cluster dgx-h100:16,dgx-a100" + narrow).code, 0);
 }
 
 TEST_F(PlanCommand, SaysWhatNeitherOptionsNorAScenarioSay) {
