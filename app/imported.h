@@ -25,8 +25,7 @@ struct ImportOptions {
   std::string output;
 };
 
-// The format that is asked for, or what the file looks like: by its name, and where `.json` and
-// `.csv` leave it open by its first letters.
+// The format that is asked for, or what the file looks like by its name and first letters.
 std::string format_of(const ImportOptions& options);
 
 struct Imported {

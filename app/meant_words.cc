@@ -84,7 +84,7 @@ class Words {
     return is_order_file(word) || (word.find('.') == std::string::npos && !stands_alone(word));
   }
 
-  // As often as the scenario has it, with the options there; else once.
+  // One for each time that the scenario has it, with the options there; else the name alone.
   static std::vector<std::string> values_of(const std::string& word, const std::string& scenario) {
     std::vector<std::string> own;
     if (is_order_file(word)) return {schedule_value(reached(word, scenario))};
