@@ -164,26 +164,25 @@ void forget_gpu(PlanCommand& command, const std::string& file) {
   std::erase_if(command.own, of_gpu);
 }
 
-void start(PlanCommand& command, const std::string& file, const CommandLine& line) {
-  const Location asked = line.where(file);
-  const Scenario scenario = read_scenario_file(file, asked);
-  if (!scenario.roofline || !scenario.hardware) {
-    throw InputError(asked,
-                     "a plan starts from a scenario whose seconds follow from its model and "
-                     "cluster");
-  }
-  command.starts = true;
-  command.own = Keys(YamlSource::from_file(file, asked)).all();
-  bool same = command.model.empty() && command.clusters.empty() && command.nodes == 0 &&
-              command.precisions.empty() && !sets(command, "model") && !sets(command, "cluster") &&
-              !sets(command, "memory.precision");
-  erase_said(command);
-  command.own_cluster = command.clusters.empty();
-  const bool other = std::ranges::any_of(command.settings, [](const std::string& each) {
+// True where model, cluster and precision are the scenario's own.
+bool asks_about_the_same(const PlanCommand& command) {
+  constexpr std::array<std::string_view, 3> kOthers{"model", "cluster", "memory.precision"};
+  const bool by_options =
+      !command.model.empty() || !command.clusters.empty() || !command.precisions.empty();
+  return !by_options && std::ranges::none_of(kOthers, [&command](std::string_view each) {
+    return sets(command, each);
+  });
+}
+
+bool is_on_another_gpu(const PlanCommand& command) {
+  return !command.own_cluster || std::ranges::any_of(command.settings, [](const std::string& each) {
     return each.starts_with("cluster=") || each.starts_with("cluster.name=");
   });
-  if (!command.own_cluster || other) forget_gpu(command, file);
-  if (command.own_cluster) command.clusters = {scenario.hardware->name};
+}
+
+// Sets sizes that no option says; true where all are the scenario's.
+bool fill_sizes(const Scenario& scenario, PlanCommand& command) {
+  bool same = command.nodes == 0;
   const auto fill = [&same](auto& option, auto value) {
     if (option == 0) option = value;
     same = same && option == value;
@@ -195,13 +194,37 @@ void start(PlanCommand& command, const std::string& file, const CommandLine& lin
   }
   fill(command.global_batch, samples_of(scenario));
   if (scenario.batch.seq_length) fill(command.seq_length, *scenario.batch.seq_length);
+  return same;
+}
+
+// Says of what the scenario has that no plan knows it.
+void note_unplanned(const Scenario& scenario, const std::string& file, PlanCommand& command) {
   if (scenario.batch.unequal) {
     command.notes.push_back(fmt::format("{}'s lengths are not planned: samples are equal", file));
   }
   if (!scenario.perturb.stragglers.empty() || !scenario.perturb.links.empty()) {
     command.notes.push_back(fmt::format("{}'s slow devices and links are not planned", file));
   }
-  if (!same || command.baseline != "published") return;
+}
+
+void start(PlanCommand& command, const std::string& file, const CommandLine& line) {
+  const Location asked = line.where(file);
+  const Scenario scenario = read_scenario_file(file, asked);
+  if (!scenario.roofline || !scenario.hardware) {
+    throw InputError(asked,
+                     "a plan starts from a scenario whose seconds follow from its model and "
+                     "cluster");
+  }
+  command.starts = true;
+  command.own = Keys(YamlSource::from_file(file, asked)).all();
+  const bool same = asks_about_the_same(command);
+  erase_said(command);
+  command.own_cluster = command.clusters.empty();
+  if (is_on_another_gpu(command)) forget_gpu(command, file);
+  if (command.own_cluster) command.clusters = {scenario.hardware->name};
+  const bool same_sizes = fill_sizes(scenario, command);
+  note_unplanned(scenario, file, command);
+  if (!same || !same_sizes || command.baseline != "published") return;
   command.own_baseline = may_be_baseline(scenario);
   if (command.own_baseline) {
     command.baseline = file;

@@ -398,14 +398,13 @@ class ShellParser {
     return node;
   }
 
-  // > file, 2>&1, <<END and their like; their words say nothing of what runs.
   // "<PATH TO FILE>", which an author leaves for others to fill in, is a word.
   bool placeholder(ShellNode& node) {
+    if (peek() != '<' || node.words.empty()) return false;
     const size_t end = std::min(text_.find_first_of("<>|&;\n", at_ + 1), text_.size());
-    const bool whole = peek() == '<' && end < text_.size() && text_[end] == '>' &&
-                       std::isalpha(static_cast<unsigned char>(peek(1))) != 0 &&
-                       text_[end - 1] != ' ';
-    if (!whole || node.words.empty()) return false;
+    const bool whole = end < text_.size() && text_[end] == '>' && text_[end - 1] != ' ' &&
+                       std::isalpha(static_cast<unsigned char>(peek(1))) != 0;
+    if (!whole) return false;
     std::string text = text_.substr(at_ + 1, end - at_ - 1);
     std::ranges::replace(text, ' ', '_');
     const ShellPlace place = here();
@@ -413,6 +412,7 @@ class ShellParser {
     node.words.push_back({text + word().raw, place});
     return true;
   }
+  // > file, 2>&1, <<END and their like; their words say nothing of what runs.
   bool redirection(ShellNode& node) {
     size_t sign = std::min(text_.find_first_not_of("0123456789", at_), text_.size());
     if (starts("&>")) ++sign;
