@@ -1,6 +1,7 @@
 // pipesim improve: anyone's order refined; pipesim prove: how far from the best it is.
 #include "sim/search/improve.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <iostream>
@@ -72,8 +73,8 @@ std::string gained_text(const Improved& improved) {
   for (const IdleCause cause : causes_in(compared)) {
     add(kIdleCauseNames[static_cast<size_t>(cause)], compared.mean.idle[cause]);
   }
-  text.back() = '\n';
-  return text;
+  if (text.ends_with(',')) text.pop_back();
+  return text + '\n';
 }
 
 // The other givens beside the placement.
@@ -129,7 +130,18 @@ int improve_order(const ImproveOptions& options, const CommandLine& line) {
   bar.show(fmt::format("refining, {:.0e} passes", options.refinement.effort));
   const Improved improved = improve(made, limit_of(options, made, line), options.refinement);
   bar.clear();
-  write_order(options, *improved.after.choice.program, improved_text(improved), line);
+  const std::string said = improved_text(improved);
+  if (!options.output.empty() && improved.seconds_as_csv > kRounding * improved.seconds_after) {
+    if (options.output != "-") std::cout << said << std::flush;
+    throw InfeasibleError(
+        std::isinf(improved.seconds_as_csv.value())
+            ? "no CSV is written: it has no calls of the schedule's own, and without them the "
+              "devices wait for each other"
+            : fmt::format("no CSV is written: it has no calls of the schedule's own, and takes {} "
+                          "without them",
+                          human(improved.seconds_as_csv)));
+  }
+  write_order(options, *improved.after.choice.program, said, line);
   return kDone;
 }
 

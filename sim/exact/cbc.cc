@@ -41,8 +41,10 @@ void read_values(const std::filesystem::path& file, Solution& solution) {
   std::string line;
   std::getline(in, line);
   solution.proven = line.starts_with("Optimal");
+  // "Integer infeasible" and "Stopped on time (no integer solution" have the relaxation's values.
   solution.found = line.find("objective value") != std::string::npos &&
-                   line.find("Infeasible") == std::string::npos;
+                   line.find("nfeasible") == std::string::npos &&
+                   line.find("no integer solution") == std::string::npos;
   while (std::getline(in, line)) {
     if (line.starts_with("**")) line.erase(0, 2);
     std::istringstream fields(line);

@@ -14,17 +14,24 @@ namespace {
 // Microbatches of all directions by age: the first of each, then the second of each.
 class Ages {
  public:
-  explicit Ages(const Program& program) : program_(program) {}
-
-  [[nodiscard]] int of(std::uint32_t unit) const {
-    const int directions = program_.placement().directions();
-    const int each = (program_.shape().microbatches + directions - 1) / directions;
-    const int microbatch = static_cast<int>(unit) / program_.shape().splits;
-    return microbatch % each * directions + microbatch / each;
+  explicit Ages(const Program& program)
+      : splits_(program.shape().splits), ages_(program.shape().microbatches) {
+    const int directions = program.placement().directions();
+    const int all = program.shape().microbatches;
+    int age = 0;
+    for (int turn = 0; age < all; ++turn) {
+      for (int direction = 0; direction < directions; ++direction) {
+        const int microbatch = direction * all / directions + turn;
+        if (microbatch < (direction + 1) * all / directions) ages_[microbatch] = age++;
+      }
+    }
   }
 
+  [[nodiscard]] int of(std::uint32_t unit) const { return ages_[static_cast<int>(unit) / splits_]; }
+
  private:
-  const Program& program_;
+  int splits_;
+  std::vector<int> ages_;  // by microbatch
 };
 
 // The passes of one device, of which each is taken once.

@@ -16,8 +16,8 @@ namespace pipesim {
 namespace {
 
 [[noreturn]] void refuse_limit(Bytes limit, Bytes least) {
-  throw InfeasibleError(
-      fmt::format("no order keeps {}: one microbatch takes {}", human(limit), human(least)));
+  throw InfeasibleError(fmt::format("no order with B and W apart keeps {}: one microbatch takes {}",
+                                    human(limit), human(least)));
 }
 
 bool keeps(const Program& program, const Problem& problem, Bytes limit) {

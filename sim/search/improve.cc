@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -195,6 +196,16 @@ Case with_program(const Case& before, Program program) {
   return after;
 }
 
+// The iteration of the order without its schedule's calls; infinite where devices wait for each
+// other.
+Seconds seconds_without_calls(const Case& before, const Program& program) {
+  try {
+    return simulate(with_program(before, program)).report.iteration;
+  } catch (const InfeasibleError&) {
+    return Seconds(std::numeric_limits<double>::infinity());
+  }
+}
+
 // The order refined with its backwards whole, if it has no others and that may pay.
 void take_whole(const Program& came, const Problem& problem, const RefineOptions& options,
                 Improved& result) {
@@ -238,8 +249,12 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.after = std::move(refined.made);
   result.seconds_after = refined.seconds;
   if (!others) take_whole(*program, as_it_came, options, result);
-  const bool stays = !result.held_back && result.seconds_after >= result.seconds_before;
+  const bool stays = !result.held_back && kRounding * result.seconds_after >= result.seconds_before;
+  result.seconds_as_csv = result.seconds_after;
   if (stays) {
+    if (result.before.blocking) {
+      result.seconds_as_csv = seconds_without_calls(result.before, *program);
+    }
     result.after = result.before;
     result.after.choice.program = program;
     result.seconds_after = result.seconds_before;

@@ -19,6 +19,9 @@ struct Improved {
   Bytes peak_before, peak_after;
   Bytes limit;
   bool held_back = false;  // the order was above the limit and others stand in for it
+  // The iteration of `after` from its CSV, which has no calls of a schedule's own. With transfers
+  // that hold devices it may be longer, or infinite: the devices wait for each other.
+  Seconds seconds_as_csv;
   // Times by the objective of `apart`, without the step that closes an iteration. `time_before` is
   // of the order as it came, evaluated. `time` is of the improved one, simulated where transfers
   // hold devices. `bound` is the lower bound for this placement within the limit.

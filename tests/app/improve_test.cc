@@ -1,6 +1,7 @@
 // pipesim improve and prove.
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <regex>
 
 #include "tests/app/command.h"
 
@@ -93,6 +94,29 @@ TEST_F(Improve, TakesACsvAndRefusesWhatItDoesNotKnow) {
   const Outcome tight = run("improve " + quickstart_ + " 1f1b --memory-limit '1 GiB'");
   EXPECT_EQ(tight.code, 1);
   EXPECT_TRUE(has(tight, "one microbatch takes 3.45 GiB")) << tight.output;
+}
+
+// Four copies of the model, of which some have a microbatch more.
+TEST_F(Improve, HoldsBackCopiesOfUnequalMicrobatches) {
+  std::string text =
+      read(std::string(PIPESIM_SOURCE_DIR) + "/schedules/descriptions/chimera-4.yaml");
+  text = std::regex_replace(text, std::regex("\nrequire:[^\n]*"), "");
+  write("four.yaml", text);
+  for (const char* microbatches : {"5", "6", "7"}) {
+    const Outcome held = run("improve " + quickstart_ +
+                             " four.yaml pp=4 --effort 1e5 --memory-limit 0.3 "
+                             "batch.num_microbatches=" +
+                             microbatches);
+    EXPECT_LE(held.code, 1) << held.output;
+  }
+}
+
+TEST_F(Improve, WritesNoCsvThatRunsWorseThanTheOrderThatStays) {
+  const Outcome stays = run("improve " + quickstart_ +
+                            " looped-bfs framework.transfers=blocking --effort 1e4 -o stays.csv");
+  EXPECT_EQ(stays.code, 1) << stays.output;
+  EXPECT_TRUE(has(stays, "no CSV is written")) << stays.output;
+  EXPECT_EQ(run("run " + quickstart_ + " stays.csv").code, 2);
 }
 
 TEST_F(Improve, ProvesSmallOrdersAndSaysWhyTheSearchEnded) {

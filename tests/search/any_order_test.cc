@@ -46,7 +46,8 @@ Placement any_placement(Random& random, Shape& shape) {
     case 0:
       shape.devices = 2 * random.integer(1, 2);
       shape.chunks = 2;
-      shape.microbatches = 2 * random.integer(1, 3);
+      shape.microbatches = random.integer(2, 7);
+      if (shape.microbatches % 2 != 0) shape.splits = 1;  // whole microbatches in a direction
       return Placement::bidirectional(shape.devices);
     case 1:
       shape.chunks = 2;
