@@ -16,6 +16,7 @@
 #include "sim/layouts/runs_on.h"
 #include "sim/layouts/switches.h"
 #include "sim/read/modelled.h"
+#include "sim/read/scenario.h"
 #include "sim/read/traced.h"
 
 namespace pipesim {
