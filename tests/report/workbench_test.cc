@@ -318,7 +318,7 @@ TEST_F(WorkbenchEvaluator, EqualsOursOnAThousandOrdersToTheLastBit) {
   EXPECT_GE(found["copying"], count / 10);
   EXPECT_GE(found["sharded"], count / 15);
   EXPECT_GE(found["wrapping"], count / 100);
-  EXPECT_GE(found["slowed"], count / 5);
+  EXPECT_GE(found["slowed"], count / 8);
   EXPECT_GE(found["stuck"], count / 100);
 }
 
