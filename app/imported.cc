@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "app/orders.h"
 #include "sim/anchor/standing.h"
 #include "sim/case/simulate.h"
 #include "sim/core/input_text.h"
@@ -263,11 +264,7 @@ bool is_model(const std::filesystem::path& file) {
 std::string path_from(const std::string& output, const std::string& file) {
   namespace fs = std::filesystem;
   const fs::path folder = output == "-" ? fs::current_path() : fs::absolute(output).parent_path();
-  std::string quoted = "'";
-  for (const char c : fs::absolute(file).lexically_relative(folder).string()) {
-    quoted += c == '\'' ? std::string("''") : std::string(1, c);
-  }
-  return quoted + "'";
+  return in_quotes(fs::absolute(file).lexically_relative(folder).string());
 }
 
 std::string format_of(const ImportOptions& options) {

@@ -12,6 +12,7 @@
 #include "app/orders.h"
 #include "sim/core/error.h"
 #include "sim/layouts/baseline.h"
+#include "sim/layouts/question.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/scenario.h"
 #include "sim/read/short_names.h"
@@ -19,62 +20,38 @@
 namespace pipesim {
 namespace {
 
-constexpr std::array<std::string_view, 6> kSections{"model",  "cluster",   "cost",
-                                                    "memory", "framework", "optimizer"};
-constexpr std::array<std::string_view, 3> kOfParallel{
-    "parallel.sequence_parallel", "parallel.cp_comm_type",
-    "parallel.hierarchical_context_parallel_sizes"};
 constexpr std::array<std::string_view, 5> kFiles{"model.hf_config", "model.traced", "cost.file",
                                                  "cost.anchor", "cost.passes"};
 // Keys that are true of the scenario's own GPU alone.
 constexpr std::array<std::string_view, 4> kOfGpu{"memory.capacity", "cost.file", "cost.anchor",
                                                  "cost.passes"};
+// An option says the length; the number of data ranks, and so of copies, is planned.
+constexpr std::array<std::string_view, 2> kSaidElsewhere{
+    "batch.seq_length", "memory.num_distributed_optimizer_instances"};
 
-// The scenario's keys that a plan starts from, one for each value, where it stands.
-class Keys {
- public:
-  explicit Keys(const YamlSource& source)
-      : folder_(std::filesystem::path(source.name()).parent_path()) {
-    for (const auto& [name, value] : source.root().entries()) {
-      const std::string section = key_in("", name);
-      if (std::ranges::count(kSections, section) > 0) add_all(section, value);
-      if (section != "parallel" || !value.is_map()) continue;
-      for (const auto& [key, each] : value.entries()) {
-        const std::string path = "parallel." + key_in(section, key);
-        if (std::ranges::count(kOfParallel, path) > 0) add(path, each);
-      }
+// A value as a setting has it; a file beside the scenario by a path that any folder reaches.
+std::string text_of_value(const std::string& path, const YamlValue& value,
+                          const std::filesystem::path& folder) {
+  if (!value.is_scalar() || std::ranges::count(kFiles, path) == 0) return value.one_line();
+  const std::filesystem::path beside = folder / value.node().Scalar();
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(beside, ignored)
+             ? in_quotes(std::filesystem::absolute(beside).string())
+             : value.one_line();
+}
+
+// Adds the keys that a plan starts from, one for each value, where it stands.
+void add_keys(const std::string& path, const YamlValue& value, const std::filesystem::path& folder,
+              std::vector<Override>& keys) {
+  if (value.is_map()) {
+    for (const auto& [name, each] : value.entries()) {
+      const std::string key = key_in(path, name);
+      add_keys(path.empty() ? key : fmt::format("{}.{}", path, key), each, folder, keys);
     }
+  } else if (starts_plan(path) && std::ranges::count(kSaidElsewhere, path) == 0) {
+    keys.push_back({path, text_of_value(path, value, folder), value.where(), value.where()});
   }
-
-  [[nodiscard]] std::vector<Override> all() const { return keys_; }
-
- private:
-  void add_all(const std::string& path, const YamlValue& value) {
-    if (!value.is_map()) return add(path, value);
-    for (const auto& [key, each] : value.entries()) {
-      add_all(fmt::format("{}.{}", path, key_in(path, key)), each);
-    }
-  }
-
-  void add(const std::string& path, const YamlValue& value) {
-    // How many data ranks hold a copy follows from their number, which is planned.
-    if (path == "memory.num_distributed_optimizer_instances") return;
-    keys_.push_back({path, text_of_value(path, value), value.where(), value.where()});
-  }
-
-  // A file beside the scenario is named so that any folder reaches it.
-  [[nodiscard]] std::string text_of_value(const std::string& path, const YamlValue& value) const {
-    if (!value.is_scalar() || std::ranges::count(kFiles, path) == 0) return value.one_line();
-    const std::filesystem::path beside = folder_ / value.node().Scalar();
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(beside, ignored)
-               ? in_quotes(std::filesystem::absolute(beside).string())
-               : value.one_line();
-  }
-
-  std::filesystem::path folder_;
-  std::vector<Override> keys_;
-};
+}
 
 // A layout that plans can run as a row of theirs.
 bool may_be_baseline(const Scenario& scenario) {
@@ -137,7 +114,8 @@ void erase_said(PlanCommand& command) {
   };
   erase(command.sharding,
         {"memory.data_parallel_sharding_strategy", "memory.use_distributed_optimizer"});
-  erase(command.exchange, {"parallel.cp_comm_type"});
+  erase(command.exchange,
+        {"parallel.cp_comm_type", "parallel.hierarchical_context_parallel_sizes"});
   erase(command.dispatchers,
         {"cost.moe_token_dispatcher_type", "cost.moe_flex_dispatcher_backend"});
   if (!command.model.empty()) erase_section(command.own, "model");
@@ -151,7 +129,7 @@ bool sets(const PlanCommand& command, std::string_view section) {
   });
 }
 
-// Drops, with a note, what is true of another GPU alone.
+// Drops kOfGpu, each with a note.
 void forget_gpu(PlanCommand& command, const std::string& file) {
   const auto of_gpu = [](const Override& each) {
     return std::ranges::count(kOfGpu, each.path) > 0;
@@ -197,7 +175,7 @@ bool fill_sizes(const Scenario& scenario, PlanCommand& command) {
   return same;
 }
 
-// Says of what the scenario has that no plan knows it.
+// Adds a note for each thing of the scenario that no plan knows.
 void note_unplanned(const Scenario& scenario, const std::string& file, PlanCommand& command) {
   if (scenario.batch.unequal) {
     command.notes.push_back(fmt::format("{}'s lengths are not planned: samples are equal", file));
@@ -216,7 +194,8 @@ void start(PlanCommand& command, const std::string& file, const CommandLine& lin
                      "cluster");
   }
   command.starts = true;
-  command.own = Keys(YamlSource::from_file(file, asked)).all();
+  const YamlSource source = YamlSource::from_file(file, asked);
+  add_keys("", source.root(), std::filesystem::path(file).parent_path(), command.own);
   const bool same = asks_about_the_same(command);
   erase_said(command);
   command.own_cluster = command.clusters.empty();

@@ -23,24 +23,26 @@ const std::array<PlanSetting, 4> kDefaults{{{"parallel.sequence_parallel", "true
                                             {"memory.kind", "model"},
                                             {"memory.use_distributed_optimizer", "true"}}};
 
+constexpr std::array<std::string_view, 6> kSections{"model",  "cluster",   "cost",
+                                                    "memory", "framework", "optimizer"};
+
+std::string section_of(std::string_view path) {
+  return std::string(path.substr(0, path.find('.')));
+}
+
 void check_path(const Override& setting) {
-  static const std::vector<std::string> kSections{"model",  "cluster",   "cost",
-                                                  "memory", "framework", "optimizer"};
-  static const std::vector<std::string> kKeys{"batch.seq_length", "parallel.sequence_parallel",
-                                              "parallel.cp_comm_type",
-                                              "parallel.hierarchical_context_parallel_sizes"};
-  const std::string section = setting.path.substr(0, setting.path.find('.'));
-  if (std::ranges::count(kSections, section) > 0 || std::ranges::count(kKeys, setting.path) > 0) {
-    return;
-  }
+  if (starts_plan(setting.path)) return;
   static const std::vector<std::string> kPlanned{"schedule", "parallel",   "batch", "recompute",
                                                  "offload",  "vocabulary", "engine"};
+  const std::string section = section_of(setting.path);
   const bool planned = std::ranges::count(kPlanned, section) > 0;
   throw InputError(
       setting.where,
       fmt::format("'{}' is not a key that a plan starts from{}{}", setting.path,
                   planned ? ": it is planned, and options narrow what is tried (--help)" : "",
-                  planned ? "" : suggestion(section, kSections)));
+                  planned ? ""
+                          : suggestion(section, std::vector<std::string>(kSections.begin(),
+                                                                         kSections.end()))));
 }
 
 // The seconds that the host holds a GPU for with every dispatcher, as a scenario would read them.
@@ -65,6 +67,13 @@ void read_dispatchers(std::vector<Override> settings, PlanQuestion& question) {
 }
 
 }  // namespace
+
+bool starts_plan(std::string_view path) {
+  constexpr std::array<std::string_view, 4> kKeys{"batch.seq_length", "parallel.sequence_parallel",
+                                                  "parallel.cp_comm_type",
+                                                  "parallel.hierarchical_context_parallel_sizes"};
+  return std::ranges::count(kSections, section_of(path)) > 0 || std::ranges::count(kKeys, path) > 0;
+}
 
 ClusterPlan read_plan_question(const std::vector<Override>& settings) {
   std::vector<Override> all;

@@ -2,13 +2,16 @@
 // the plan finds.
 #pragma once
 
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/layouts/report.h"
 #include "sim/read/yaml.h"
 
 namespace pipesim {
+
+// True for a scenario key that a plan starts from, as listed below.
+bool starts_plan(std::string_view path);
 
 // `settings` are scenario keys of the sections model, cluster, cost, memory, framework and
 // optimizer, batch.seq_length and parallel.sequence_parallel; others are an InputError at their

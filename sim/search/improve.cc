@@ -14,6 +14,7 @@
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/held_by_devices.h"
+#include "sim/execution/spelling.h"
 #include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/pairs.h"
 #include "sim/planning/room.h"
@@ -107,8 +108,7 @@ void add_bound(const Program& order, const Problem& as_it_came, Improved& result
 
 // True if schedules plan such orders: F, B and W in one direction.
 bool is_planned(const Program& order) {
-  return order.placement().directions() == 1 && order.shape().splits == 1 &&
-         order.wrap_around() == WrapAround::kEvery && !order.recomputes();
+  return travels_one_way(order) && order.shape().splits == 1 && !order.recomputes();
 }
 
 // The order itself where it keeps the limit, else held back, and what else is planned within it.

@@ -9,21 +9,12 @@
 namespace pipesim::compressed_test {
 namespace {
 
+using testing::kept;
 using testing::llama3_70b;
-
-LayerContext sequence(int length, int tensor = 1) {
-  LayerContext context;
-  context.seq_length = length;
-  context.tensor = tensor;
-  return context;
-}
+using testing::sequence;
 
 Work forward(const Transformer& model, LayerKind kind, const LayerContext& context) {
   return layer_work(model, kind, PassKind::kF, context);
-}
-
-double kept(const Transformer& model, LayerKind kind, const LayerContext& context) {
-  return layer_memory(model, kind, context).activation.value();
 }
 
 constexpr double kHidden = 8192;

@@ -14,6 +14,7 @@ namespace pipesim::layer_kinds_test {
 namespace {
 
 using testing::deepseek_v3;
+using testing::kept;
 using testing::llama3_70b;
 using testing::mixtral;
 
@@ -55,10 +56,6 @@ Transformer with_states(LinearAttention::Kind kind) {
 double attention_flops(const Transformer& model, LayerKind kind, PassKind pass,
                        const LayerContext& context) {
   return layer_work(model, kind, pass, context).attention[0].flops.value();
-}
-
-double kept(const Transformer& model, LayerKind kind, const LayerContext& context) {
-  return layer_memory(model, kind, context).activation.value();
 }
 
 TEST(LayerKinds, FollowFromTheLettersOfThePattern) {

@@ -13,6 +13,7 @@ namespace pipesim::layer_parts_test {
 namespace {
 
 using testing::deepseek_v3;
+using testing::kept;
 using testing::llama3_70b;
 using testing::mixtral;
 
@@ -32,10 +33,6 @@ double backward(const Transformer& model, LayerKind kind, const LayerContext& co
   return (flops(layer_work(model, kind, PassKind::kB, context)) +
           flops(layer_work(model, kind, PassKind::kW, context)))
       .value();
-}
-
-double kept(const Transformer& model, LayerKind kind, const LayerContext& context) {
-  return layer_memory(model, kind, context).activation.value();
 }
 
 // DeepSeek-V3.2: 64 heads of 128 find 2048 tokens.

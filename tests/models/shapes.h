@@ -2,9 +2,22 @@
 #pragma once
 
 #include "models/layer_context.h"
+#include "models/layer_memory.h"
 #include "models/transformer.h"
 
 namespace pipesim::testing {
+
+inline LayerContext sequence(int length, int tensor = 1) {
+  LayerContext context;
+  context.seq_length = length;
+  context.tensor = tensor;
+  return context;
+}
+
+// Bytes that a layer keeps of a microbatch for its backward.
+inline double kept(const Transformer& model, LayerKind kind, const LayerContext& context) {
+  return layer_memory(model, kind, context).activation.value();
+}
 
 // GPT as Megatron-LM trains it: MLP of 4h, biases, learned positions, tied embeddings.
 inline Transformer gpt(int layers, int hidden, int heads, int vocabulary = 51200) {

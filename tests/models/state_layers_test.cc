@@ -10,22 +10,13 @@ namespace pipesim::state_layers_test {
 namespace {
 
 using testing::deepseek_v3;
+using testing::kept;
 using testing::llama3_70b;
-
-LayerContext sequence(int length, int tensor = 1) {
-  LayerContext context;
-  context.seq_length = length;
-  context.tensor = tensor;
-  return context;
-}
+using testing::sequence;
 
 double flops_of(const Transformer& model, LayerKind kind, PassKind pass,
                 const LayerContext& context) {
   return flops(layer_work(model, kind, pass, context)).value();
-}
-
-double kept(const Transformer& model, LayerKind kind, const LayerContext& context) {
-  return layer_memory(model, kind, context).activation.value();
 }
 
 constexpr double kHidden = 1024;
