@@ -14,11 +14,12 @@ namespace pipesim {
 bool starts_plan(std::string_view path);
 
 // `settings` are scenario keys of the sections model, cluster, cost, memory, framework and
-// optimizer, batch.seq_length and parallel.sequence_parallel; others are an InputError at their
-// place. Defaults are a scenario's, except that sequence parallelism and the distributed optimizer
-// are on. memory.capacity is the limit; by default the GPU's memory is.
+// optimizer. Others are batch.seq_length, and of `parallel` sequence_parallel, cp_comm_type and
+// hierarchical_context_parallel_sizes. The rest is an InputError at its place. Defaults are a
+// scenario's, except that sequence parallelism and the distributed optimizer are on.
+// memory.capacity is the limit; by default the GPU's memory is.
 //
-// Requires a model and a cluster by name among them, and a seq_length. Throws InputError wherever a
+// Requires a model, a cluster and a seq_length among them. Throws InputError wherever a
 // reader of scenarios would, and for costs that do not follow from the model.
 ClusterPlan read_plan_question(const std::vector<Override>& settings);
 

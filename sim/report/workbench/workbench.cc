@@ -126,13 +126,14 @@ std::optional<std::string> unmovable(const Case& made) {
   return std::nullopt;
 }
 
-// The part of the order that the CSV of schedules cannot hold; nothing where it holds all.
+// The reason why the page writes no CSV of the order; nothing where it does.
 std::optional<std::string> unsaved(const Case& made, const Program& program) {
   if (made.placement.directions() != 1) {
-    return "it runs two copies of the model, and a stage of the CSV stands on one rank";
+    return "it runs two copies of the model; `pipesim export --format csv` writes the planned "
+           "order";
   }
   if (made.problem.shape.splits != 1) {
-    return "it splits microbatches, and an action of the CSV is of a whole one";
+    return "it splits microbatches; `pipesim export --format csv` writes the planned order";
   }
   if (program.wrap_around() != WrapAround::kEvery) {
     return "it does not wait for every message at the wrap-around boundary";
