@@ -7,12 +7,12 @@
 #include <sstream>
 #include <vector>
 
-#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/core/text.h"
 #include "sim/interop/configurations/configuration.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/prepare/microbatch_order.h"
 #include "sim/prepare/prepare.h"
 
 namespace pipesim {

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "sim/case/microbatch_order.h"
+#include "sim/prepare/microbatch_order.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 

@@ -5,6 +5,7 @@
 // and share the scenario. sim/prepare makes cases where something has to be found by trying.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ struct Case : Outline {
   double parts = 1;
   // The scenario's microbatches as they are put in; empty: as they were drawn.
   std::vector<int> microbatch_order = {};
+  // The same with the microbatches of another seed, where they are drawn more than once.
+  Case (*redrawn)(const Case& made, std::uint64_t seed) = nullptr;
   std::vector<StepCost> closing = {};  // by device; where seconds follow from a model
   // The calls in which transfers hold the devices. Empty when they overlap compute: because the
   // scenario says so, or because the schedule's runtime is asynchronous (Schedule::calls). A

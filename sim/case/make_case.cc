@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "models/slowest.h"
-#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/case/stage_costs.h"
 #include "sim/case/unequal_units.h"
@@ -194,7 +193,6 @@ Case make_case(Outline outline, const Layout* balanced) {
   add_stage_costs(made);
   add_unequal_units(made);
   made.problem.activation_limit = activation_limit(made);
-  if (scenario.batch.unequal) order_microbatches(made, scenario.batch.unequal->order);
   return made;
 }
 

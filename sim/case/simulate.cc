@@ -5,7 +5,6 @@
 
 #include "sim/case/graph_options.h"
 #include "sim/case/host_links.h"
-#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/case/ranks.h"
 #include "sim/core/error.h"
@@ -18,7 +17,6 @@
 #include "sim/graph/renumber.h"
 #include "sim/metrics/analyze.h"
 #include "sim/metrics/steady_cycle.h"
-#include "sim/scenario/draw_batch.h"
 
 namespace pipesim {
 namespace {
@@ -257,14 +255,6 @@ class Run {
   Result result_;
 };
 
-// The same case with the microbatches of another seed.
-Case redrawn(const Case& made, std::uint64_t seed) {
-  Scenario scenario = *made.scenario;
-  draw_batch(scenario, seed);
-  const auto shared = std::make_shared<const Scenario>(std::move(scenario));
-  return make_case(outline_of(shared, made.choice), made.layout ? &*made.layout : nullptr);
-}
-
 // Takes each device's memory from the draw in which it holds most.
 void take_largest_peaks(Report& report, std::span<const Report> draws) {
   for (const Report& draw : draws) {
@@ -286,20 +276,20 @@ void take_largest_peaks(Report& report, std::span<const Report> draws) {
 // peaks, all else that of the first.
 Result result_of(const Case& made, const Engine& engine, Reuse* reuse, Detail detail) {
   Result first = Run(made, engine, reuse, detail).result();
-  const auto& unequal = made.scenario->batch.unequal;
-  if (!unequal || unequal->draw.runs == 1) return first;
+  if (made.redrawn == nullptr) return first;
+  const Draw& draw = made.scenario->batch.unequal->draw;
   std::vector<Report> reports{first.report};
   std::vector<Throughput> rates{first.throughput.value_or(Throughput{})};
-  for (int run = 1; run < unequal->draw.runs; ++run) {
-    const auto seed = unequal->draw.seed + static_cast<std::uint64_t>(run);
-    const Result other = Run(redrawn(made, seed), engine, reuse, detail).result();
+  for (int run = 1; run < draw.runs; ++run) {
+    const Case next = made.redrawn(made, draw.seed + static_cast<std::uint64_t>(run));
+    const Result other = Run(next, engine, reuse, detail).result();
     reports.push_back(other.report);
     rates.push_back(other.throughput.value_or(Throughput{}));
     if (first.fits) first.fits = std::min(*first.fits, *other.fits);
     if (first.host && first.host->node < other.host->node) first.host = other.host;
   }
   const double jitter = first.report.ensemble ? first.report.ensemble->jitter : 0;
-  first.report = ensemble_of(reports, unequal->draw.seed, jitter);
+  first.report = ensemble_of(reports, draw.seed, jitter);
   take_largest_peaks(first.report, reports);
   if (first.throughput) {
     std::vector<double> seconds;
@@ -312,9 +302,8 @@ Result result_of(const Case& made, const Engine& engine, Reuse* reuse, Detail de
 // True if only its program can keep it from being a lane beside others.
 bool may_be_lane(const Case& made) {
   const Scenario& scenario = *made.scenario;
-  const auto& unequal = scenario.batch.unequal;
   return scenario.engine == EngineKind::kReplay && scenario.perturb.jitter.value_or(0) == 0 &&
-         made.problem.kinds.empty() && (!unequal || unequal->draw.runs == 1);
+         made.problem.kinds.empty() && made.redrawn == nullptr;
 }
 
 // Cases that are lanes of one graph.

@@ -9,6 +9,7 @@
 #include "models/vocabulary_share.h"
 #include "sim/case/make_case.h"
 #include "sim/case/program.h"
+#include "sim/prepare/batch_case.h"
 #include "sim/prepare/prepare.h"
 #include "sim/scenario/modelled.h"
 
@@ -146,7 +147,7 @@ namespace {
 Case case_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
   auto scenario = std::make_shared<const Scenario>(scenario_of(question, point, layout));
   const ScheduleChoice& choice = scenario->schedules.front();
-  return make_case(outline_of(scenario, choice));
+  return batch_case(outline_of(scenario, choice));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "sim/layouts/shortlist.h"
 #include "sim/layouts/simplest.h"
 #include "sim/prepare/balance.h"
+#include "sim/prepare/batch_case.h"
 
 namespace pipesim {
 namespace {
@@ -377,7 +378,7 @@ class Planner {
   }
 
   [[nodiscard]] Case case_of(const PlanCandidate& candidate) const {
-    return make_case(outline(point_of(candidate), candidate.layout, costs_[candidate.id]));
+    return batch_case(outline(point_of(candidate), candidate.layout, costs_[candidate.id]));
   }
 
   // Recomputes as few layers of each stage as surely fit by the bound on memory, and returns their
@@ -421,7 +422,7 @@ class Planner {
     }
     auto scenario = std::make_shared<const Scenario>(
         scenario_without_offload(question_, points_[candidate.id], candidate.layout));
-    const Case made = make_case(outline_of(scenario, scenario->schedules.front()));
+    const Case made = batch_case(outline_of(scenario, scenario->schedules.front()));
     const Report report = simulate(made, nullptr, nullptr, Detail::kNumbers).report;
     candidate.bound = std::max(candidate.bound, report.iteration.value());
   }

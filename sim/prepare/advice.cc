@@ -11,6 +11,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/balance.h"
+#include "sim/prepare/batch_case.h"
 #include "sim/scenario/draw_batch.h"
 
 namespace pipesim {
@@ -65,7 +66,7 @@ std::optional<Bytes> peak_of(const Outline& outline) {
     balanced = balanced_layout(outline);
     if (!balanced) return std::nullopt;
   }
-  const Case made = make_case(outline, balanced ? &*balanced : nullptr);
+  const Case made = batch_case(outline, balanced ? &*balanced : nullptr);
   const Evaluation result = evaluate(*make_program(made), made.problem);
   Bytes peak;
   for (size_t device = 0; device < made.memory->devices.size(); ++device) {
@@ -153,7 +154,7 @@ class HostSearch {
 
  private:
   [[nodiscard]] Case case_of(const ScheduleChoice& choice) const {
-    return make_case(outline_of(made_.scenario, choice), made_.layout ? &*made_.layout : nullptr);
+    return batch_case(outline_of(made_.scenario, choice), made_.layout ? &*made_.layout : nullptr);
   }
 
   // True if so many microbatches have room; notes the plan where devices keep less than before.

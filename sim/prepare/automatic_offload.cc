@@ -4,9 +4,9 @@
 #include <cmath>
 #include <fmt/format.h>
 
-#include "sim/case/make_case.h"
 #include "sim/core/text.h"
 #include "sim/prepare/advice.h"
+#include "sim/prepare/batch_case.h"
 
 namespace pipesim {
 namespace {
@@ -83,7 +83,7 @@ ChosenOffload choose_offload(const Outline& outline, const Layout* balanced) {
   const auto case_of = [&](const std::optional<Offload>& offload) {
     Outline tried = outline;
     tried.choice.offload = offload;
-    return make_case(std::move(tried), balanced);
+    return batch_case(std::move(tried), balanced);
   };
   const Report kept = simulate(case_of(std::nullopt)).report;
   Offload offload = *outline.choice.offload;

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "models/balance.h"
-#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/execution/evaluate.h"
+#include "sim/prepare/batch_case.h"
 #include "sim/prepare/faster_split.h"
 #include "sim/prepare/memory_room.h"
 
@@ -49,7 +49,7 @@ class Balancer {
   // A case of the layout, and its program.
   struct Planned {
     explicit Planned(const Outline& outline, const Layout& layout)
-        : made(make_case(outline, &layout)), program(make_program(made)) {}
+        : made(batch_case(outline, &layout)), program(make_program(made)) {}
     Case made;
     std::shared_ptr<const Program> program;
   };
@@ -126,7 +126,7 @@ std::optional<Layout> balanced_layout(const Outline& outline) {
   // Where the order of passes follows the split, another one may hold less.
   const Layout fastest =
       balance(outline.scenario->modelled->model, outline.placement, layer_weights(outline));
-  if (has_fixed_order(make_case(outline, &fastest))) return std::nullopt;
+  if (has_fixed_order(batch_case(outline, &fastest))) return std::nullopt;
   return faster_split(outline, fastest);
 }
 

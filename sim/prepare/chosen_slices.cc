@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/case/unequal_units.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/best_slices.h"
 #include "sim/planning/room.h"
+#include "sim/prepare/batch_case.h"
 
 namespace pipesim {
 namespace {
@@ -49,7 +49,7 @@ std::vector<std::vector<long>> slices_of_one_length(int units) {
 
 Case unsplit(Outline outline, const Layout* balanced) {
   outline.choice.slices = {1};
-  return make_case(std::move(outline), balanced);
+  return batch_case(std::move(outline), balanced);
 }
 
 // Tokens that each slice but the first has a multiple of.
@@ -76,7 +76,7 @@ long longest_within(const Case& made, long end, long of, long step, double most)
 
 Seconds makespan_of(Outline outline, const Layout* balanced, const std::vector<long>& slices) {
   outline.choice.slices = slices;
-  const Case made = make_case(std::move(outline), balanced);
+  const Case made = batch_case(std::move(outline), balanced);
   return evaluate(*make_program(made), made.problem).makespan;
 }
 

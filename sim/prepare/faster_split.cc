@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "sim/case/graph_options.h"
-#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/case/ranks.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
 #include "sim/engine/engine.h"
+#include "sim/prepare/batch_case.h"
 #include "sim/prepare/critical_paths.h"
 #include "sim/prepare/memory_room.h"
 
@@ -89,7 +89,7 @@ class Simulations {
   }
 
   [[nodiscard]] Case case_of(const Layout& layout) const {
-    Case made = make_case(outline_, &layout);
+    Case made = batch_case(outline_, &layout);
     if (program_) run_under(program_, made);
     return made;
   }
@@ -340,7 +340,7 @@ bool has_fixed_order(const Case& made) {
 
 std::optional<Layout> faster_split(const Outline& outline, const Layout& found) {
   const Outline same = quiet(outline);
-  const Case made = make_case(same, &found);
+  const Case made = batch_case(same, &found);
   const bool planned = !has_fixed_order(made);
   const long most = std::max(1L, budget(made, planned));
   const std::vector<Split> splits =

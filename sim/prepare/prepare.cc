@@ -9,6 +9,7 @@
 #include "sim/prepare/advice.h"
 #include "sim/prepare/automatic_offload.h"
 #include "sim/prepare/balance.h"
+#include "sim/prepare/batch_case.h"
 #include "sim/prepare/chosen_slices.h"
 
 namespace pipesim {
@@ -40,10 +41,10 @@ Case prepare(std::shared_ptr<const Scenario> scenario, const ScheduleChoice& cho
   if (outline.choice.slice_units) outline.choice.slices = choose_slices(outline, layout);
   if (outline.choice.equal_slices) outline.choice.slices = equal_slices(outline, layout);
   const auto& offload = outline.choice.offload;
-  if (!offload || !offload->automatic || offload->chunks) return make_case(outline, layout);
+  if (!offload || !offload->automatic || offload->chunks) return batch_case(outline, layout);
   ChosenOffload chosen = choose_offload(outline, layout);
   outline.choice = std::move(chosen.choice);
-  Case made = make_case(std::move(outline), layout);
+  Case made = batch_case(std::move(outline), layout);
   made.offload_reason = std::move(chosen.reason);
   return made;
 }

@@ -11,7 +11,6 @@
 #include <variant>
 
 #include "sim/case/make_case.h"
-#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/case/simulate.h"
 #include "sim/case/stage_costs.h"
@@ -25,6 +24,7 @@
 #include "sim/planning/planners.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/microbatch_order.h"
 #include "sim/prepare/prepare.h"
 #include "sim/search/considered.h"
 #include "sim/search/first_come.h"

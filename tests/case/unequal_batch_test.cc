@@ -514,6 +514,21 @@ TEST(UnequalBatch, ReportsTheMeanOverItsDrawsBesideOtherCases) {
       report_of(kModelled, {drawn, "batch.num_microbatches=1", "batch.lengths.runs=1"}).iteration);
 }
 
+TEST(UnequalBatch, PutsEveryDrawInAnOrderOfItsOwn) {
+  const auto drawn = [](int seed, int runs) {
+    return prepare_first(read(
+        kModelled, {fmt::format("batch.lengths={{distribution: lognormal, mean: 2000, sigma: 1.2, "
+                                "seed: {}, runs: {}}}",
+                                seed, runs),
+                    "batch.order=longest_first"}));
+  };
+  const Case twice = drawn(7, 2);
+  const std::vector<int> second = drawn(8, 1).microbatch_order;
+  EXPECT_EQ(twice.redrawn(twice, 8).microbatch_order, second);
+  EXPECT_NE(twice.microbatch_order, second);
+  EXPECT_EQ(drawn(8, 1).redrawn, nullptr);
+}
+
 TEST(UnequalBatch, CountsItsOwnTokens) {
   const Case made = prepare_first(read(kModelled, {kDrawn}));
   double tokens = 0;

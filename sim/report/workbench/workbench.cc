@@ -9,10 +9,10 @@
 
 #include "sim/case/graph_options.h"
 #include "sim/case/host_links.h"
-#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/engine/engine.h"
 #include "sim/graph/build.h"
+#include "sim/prepare/microbatch_order.h"
 #include "sim/report/drawing/palette.h"
 #include "sim/report/html/assemble.h"
 #include "sim/report/workbench/lowered.h"

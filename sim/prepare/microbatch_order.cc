@@ -1,4 +1,4 @@
-#include "sim/case/microbatch_order.h"
+#include "sim/prepare/microbatch_order.h"
 
 #include <algorithm>
 #include <cmath>
@@ -93,9 +93,9 @@ std::vector<Order> clusters_of(const Problem& problem, size_t count) {
   return clusters;
 }
 
-class OrderSearch {
+class MicrobatchOrders {
  public:
-  explicit OrderSearch(const Case& made)
+  explicit MicrobatchOrders(const Case& made)
       : choice_(made.choice),
         given_(made.problem),
         problem_(made.problem),
@@ -180,7 +180,7 @@ class OrderSearch {
 };
 
 Order tried(const Case& made, bool search) {
-  OrderSearch tries(made);
+  MicrobatchOrders tries(made);
   if (search) {
     for (const bool longest_first : {true, false}) tries.take(sorted(made.problem, longest_first));
   }
