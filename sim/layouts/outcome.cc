@@ -9,7 +9,7 @@
 #include "models/vocabulary_share.h"
 #include "sim/case/make_case.h"
 #include "sim/case/program.h"
-#include "sim/prepare/batch_case.h"
+#include "sim/prepare/microbatch_order.h"
 #include "sim/prepare/prepare.h"
 #include "sim/scenario/modelled.h"
 

@@ -24,7 +24,7 @@
 #include "sim/layouts/shortlist.h"
 #include "sim/layouts/simplest.h"
 #include "sim/prepare/balance.h"
-#include "sim/prepare/batch_case.h"
+#include "sim/prepare/microbatch_order.h"
 
 namespace pipesim {
 namespace {

@@ -11,7 +11,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/balance.h"
-#include "sim/prepare/batch_case.h"
+#include "sim/prepare/microbatch_order.h"
 #include "sim/scenario/draw_batch.h"
 
 namespace pipesim {

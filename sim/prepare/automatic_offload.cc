@@ -6,7 +6,7 @@
 
 #include "sim/core/text.h"
 #include "sim/prepare/advice.h"
-#include "sim/prepare/batch_case.h"
+#include "sim/prepare/microbatch_order.h"
 
 namespace pipesim {
 namespace {

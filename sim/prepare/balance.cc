@@ -7,9 +7,9 @@
 #include "models/balance.h"
 #include "sim/case/program.h"
 #include "sim/execution/evaluate.h"
-#include "sim/prepare/batch_case.h"
 #include "sim/prepare/faster_split.h"
 #include "sim/prepare/memory_room.h"
+#include "sim/prepare/microbatch_order.h"
 
 namespace pipesim {
 namespace {

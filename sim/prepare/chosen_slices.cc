@@ -10,7 +10,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/planning/best_slices.h"
 #include "sim/planning/room.h"
-#include "sim/prepare/batch_case.h"
+#include "sim/prepare/microbatch_order.h"
 
 namespace pipesim {
 namespace {

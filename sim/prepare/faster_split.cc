@@ -16,9 +16,9 @@
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
 #include "sim/engine/engine.h"
-#include "sim/prepare/batch_case.h"
 #include "sim/prepare/critical_paths.h"
 #include "sim/prepare/memory_room.h"
+#include "sim/prepare/microbatch_order.h"
 
 namespace pipesim {
 namespace {

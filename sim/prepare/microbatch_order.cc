@@ -5,13 +5,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <utility>
 
+#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
+#include "sim/scenario/draw_batch.h"
 
 namespace pipesim {
 namespace {
@@ -207,6 +210,13 @@ Order asked_order(const Case& made, MicrobatchOrder asked) {
   return as_given(made.problem);
 }
 
+Case redrawn(const Case& made, std::uint64_t seed) {
+  Scenario scenario = *made.scenario;
+  draw_batch(scenario, seed);
+  const auto shared = std::make_shared<const Scenario>(std::move(scenario));
+  return batch_case(outline_of(shared, made.choice), made.layout ? &*made.layout : nullptr);
+}
+
 }  // namespace
 
 std::string order_text(const std::vector<int>& order) {
@@ -217,6 +227,15 @@ void order_microbatches(Case& made, MicrobatchOrder asked) {
   if (asked == MicrobatchOrder::kGiven || made.problem.kinds.empty()) return;
   made.microbatch_order = asked_order(made, asked);
   made.problem.kind_of_unit = kinds_in(made.microbatch_order, made.problem);
+}
+
+Case batch_case(Outline outline, const Layout* balanced) {
+  Case made = make_case(std::move(outline), balanced);
+  const auto& unequal = made.scenario->batch.unequal;
+  if (!unequal) return made;
+  order_microbatches(made, unequal->order);
+  if (unequal->draw.runs > 1) made.redrawn = redrawn;
+  return made;
 }
 
 }  // namespace pipesim

@@ -1,4 +1,5 @@
-// The order in which unequal microbatches are put into the pipeline (batch.order).
+// The order in which unequal microbatches are put into the pipeline (batch.order), and cases that
+// have it.
 #pragma once
 
 #include <string>
@@ -14,6 +15,10 @@ namespace pipesim {
 // where none is within it, the least peak wins. At most 200 candidates or 10^7 passes, whichever is
 // more. Throws what make_program does.
 void order_microbatches(Case& made, MicrobatchOrder asked);
+
+// The case of make_case with the order of `batch.order` and, where the batch is drawn several
+// times, `Case::redrawn`. Throws what make_case and order_microbatches do.
+Case batch_case(Outline outline, const Layout* balanced = nullptr);
 
 // The override that puts them in this order again: "batch.order=[2,0,1]".
 std::string order_text(const std::vector<int>& order);

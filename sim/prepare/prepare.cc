@@ -9,8 +9,8 @@
 #include "sim/prepare/advice.h"
 #include "sim/prepare/automatic_offload.h"
 #include "sim/prepare/balance.h"
-#include "sim/prepare/batch_case.h"
 #include "sim/prepare/chosen_slices.h"
+#include "sim/prepare/microbatch_order.h"
 
 namespace pipesim {
 namespace {
