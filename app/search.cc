@@ -21,12 +21,14 @@
 #include "app/progress.h"
 #include "app/ranges.h"
 #include "sim/case/program.h"
+#include "sim/case/simulate.h"
 #include "sim/core/csv.h"
 #include "sim/core/error.h"
 #include "sim/core/text.h"
-#include "sim/execution/evaluate.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/interop/torch/rules.h"
 #include "sim/metrics/report.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/microbatch_order.h"
 #include "sim/prepare/prepare.h"
@@ -35,6 +37,7 @@
 #include "sim/read/schedules.h"
 #include "sim/read/sweep_text.h"
 #include "sim/report/text/difference.h"
+#include "sim/search/considered.h"
 #include "sim/search/found_metrics.h"
 
 namespace pipesim {
@@ -218,6 +221,16 @@ std::string limit_text(Bytes limit, LimitText text) {
   return fmt::format("{} GiB", text == LimitText::kExact ? gib : std::ceil(100 * gib) / 100);
 }
 
+// Beside the schedule's name or CSV; what names layers stays the scenario's.
+std::string recompute_text(const ScheduleChoice& choice) {
+  const RecomputeGranularity granularity = granularity_of(choice);
+  const bool none = granularity == RecomputeGranularity::kNone;
+  if (none || choice.recompute->layers != RecomputedLayers{}) return "";
+  const int chunks = recompute_chunks_of(choice);
+  return fmt::format(", recompute: {{granularity: {}{}}}", to_text(granularity),
+                     chunks > 0 ? fmt::format(", chunks: {}", chunks) : "");
+}
+
 // The entry `schedule` that plans what was found, or takes its order from `csv`.
 std::string schedule_text(const Found& found, const std::string& csv, bool in_memory,
                           LimitText written) {
@@ -225,8 +238,8 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
   const Offload offload = choice.offload.value_or(Offload{});
   if (!csv.empty()) {
     const bool copies = found.program->copies() != nullptr;
-    return copies ? fmt::format("{{csv: '{}', offload: {}}}", csv, offload_text(offload, false))
-                  : fmt::format("{{csv: '{}'}}", csv);
+    return fmt::format("{{csv: '{}'{}{}}}", csv, recompute_text(choice),
+                       copies ? ", offload: " + offload_text(offload, false) : "");
   }
   const Schedule& schedule = schedule_of(choice);
   std::string text =
@@ -243,17 +256,18 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
     text += in_memory ? fmt::format(", memory_limit: {}", limit_text(limit, written))
                       : fmt::format(", memory_limit: {}", limit / unit);
   }
-  if (recompute_chunks_of(choice) > 0) {
-    text +=
-        fmt::format(", recompute: {{granularity: full, chunks: {}}}", recompute_chunks_of(choice));
-  }
-  return text + fmt::format(", offload: {}}}", offload_text(offload, schedule.copies()));
+  text += recompute_text(choice);
+  if (choice.offload) text += ", offload: " + offload_text(offload, schedule.copies());
+  return text + "}";
 }
 
-bool plans_the_same(const YamlSource& scenario, const Found& found) {
-  const Case made = prepare_first(read_scenario(scenario));
-  const Evaluation result = evaluate(*make_program(made), made.problem);
-  return result.makespan == found.makespan && result.peak_activation() == found.peak;
+bool plans_the_same(const YamlSource& source, const Found& found) {
+  Scenario scenario = read_scenario(source);
+  scenario.engine = EngineKind::kReplay;
+  scenario.perturb = {};
+  const Report report =
+      simulate(prepare_first(scenario), nullptr, nullptr, Detail::kNumbers).report;
+  return report.makespan_from_rest == found.makespan && report.peak_activation == found.peak;
 }
 
 // The scenario with what was found in place of its schedules. Without `csv` it is read back, and
@@ -265,7 +279,9 @@ std::string scenario_text(const SearchCommand& command, const CommandLine& line,
   const Location where = line.of_option(command.output);
   overrides.push_back({"schedule", schedule_text(found, csv, in_memory, written), where});
   overrides.push_back({"offload", "false", where});
-  overrides.push_back({"recompute", "none", where});
+  const auto& recompute = found.choice.recompute;
+  const bool names_layers = recompute && recompute->layers != RecomputedLayers{};
+  if (!names_layers) overrides.push_back({"recompute", "none", where});
   if (!found.microbatch_order.empty()) {
     overrides.push_back(parse_override(order_text(found.microbatch_order), where));
   }
@@ -283,29 +299,41 @@ bool names_scenario(const std::string& file) {
   return file.ends_with(".yaml") || file.ends_with(".yml");
 }
 
+// InfeasibleError where the order needs its schedule's calls, which a CSV has not.
+void check_csv(const Search& search, const Found& best) {
+  const Seconds seconds = search.time_as_csv(best);
+  if (seconds <= kRounding * best.time) return;
+  const bool waits = std::isinf(seconds.value());
+  throw InfeasibleError(fmt::format(
+      "no CSV is written: it has no calls of the schedule's own, and without them {}; name a "
+      "scenario, such as found.yaml",
+      waits ? "the devices wait for each other" : "it takes " + human(seconds)));
+}
+
 // A CSV, or where activations wait on the host, or the name asks for one, a scenario; of an order
 // that no key names, a scenario and beside it the CSV that it runs.
 std::vector<Output> program_outputs(const SearchCommand& command, const CommandLine& line,
-                                    const Found& best, bool in_memory) {
+                                    const Search& search, const Found& best, bool in_memory) {
   const Location where = line.of_option(command.output);
   // Copies are the scenario's to plan.
   const auto write_order = [&best](std::ostream& out) {
     const Program& order = *best.program;
-    if (order.recomputes()) {
-      write_csv(out, order, best.schedule);
-    } else {
-      write_torch_csv(out, order.copies() == nullptr
-                               ? order
-                               : Program(order.shape(), order.placement(), order.lists()));
-    }
+    write_csv(out,
+              order.copies() == nullptr ? order
+                                        : Program(order.shape(), order.placement(), order.lists()),
+              best.schedule);
   };
   const bool copies = best.program->copies() != nullptr;
-  if (command.output.empty() || (!copies && !names_scenario(command.output))) {
+  if (command.output.empty()) return {};
+  if (!copies && !names_scenario(command.output)) {
+    check_csv(search, best);
     return {{command.output, where, write_order}};
   }
+  const bool is_named = !best.refined && !best.choice.program;
+  const bool needs_calls = is_named && search.time_as_csv(best) > kRounding * best.time;
   std::string csv;
   std::vector<Output> files;
-  if (best.refined || !copies || best.choice.program) {
+  if (!is_named || !(copies || needs_calls)) {
     const auto beside = std::filesystem::path(command.output).replace_extension(".csv");
     if (command.output == "-" || beside == command.output) {
       throw InputError(where,
@@ -381,6 +409,14 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
   std::cout << told_apart(scenario, results);
   for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
   std::cout.flush();
+}
+
+// Who runs the CSV, where PyTorch's runtime does not.
+std::string csv_line(const SearchCommand& command, const SearchResult& result) {
+  if (command.output.empty() || names_scenario(command.output)) return "";
+  const Program& order = *result.best->program;
+  const auto objection = order.copies() == nullptr ? torch_objection(order) : std::nullopt;
+  return objection ? fmt::format("the CSV is for pipesim alone: {}\n", *objection) : "";
 }
 
 std::string progress_text(const SearchProgress& now) {
@@ -469,18 +505,20 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
         search.at(in_bytes ? std::get<Bytes>(limit) : std::get<double>(limit) * search.unit()));
     if (!results.front().best) {
       nothing_fits(search, results.front(), scenario.parallel.pipeline, in_memory,
-                   !options.offload && !options.recompute);
+                   std::ranges::all_of(fixed_reliefs(scenario, options), &FixedRelief::keeps_all) &&
+                       !options.offload && !options.recompute);
     }
   }
   bar.clear();
   if (command.csv != "-" && command.output != "-") {
     print_for_people(search, results, scenario, options);
+    std::cout << csv_line(command, results.front()) << std::flush;
   }
   std::vector<Output> files{{command.csv, line.of_option(command.csv), [&](std::ostream& out) {
                                write_csv(out, results, search.unit(), options);
                              }}};
   if (!command.pareto) {
-    auto program = program_outputs(command, line, *results.front().best, in_memory);
+    auto program = program_outputs(command, line, search, *results.front().best, in_memory);
     files.insert(files.end(), program.begin(), program.end());
   }
   write_outputs(files);

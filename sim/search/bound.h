@@ -18,8 +18,8 @@ namespace pipesim {
 
 Seconds lower_bound(const Problem& problem, Bytes limit);
 
-// True if units of unequal cost overtake each other in the program. Refinement knows no such order,
-// and its time may be below a bound, except for slices, whose bound holds in any order.
+// True if units of unequal cost overtake each other in the program. Its time may be below a bound,
+// except for slices, whose bound holds in any order.
 bool overtakes_unequally(const Program& program, const Problem& problem);
 
 // The cause that holds a bound up.
@@ -67,6 +67,8 @@ std::string to_text(const BoundReason& reason);
 struct Relief {
   int recompute_chunks = 0;  // of every device, from the first: these recompute
   bool copies = false;       // any activation may wait on the host
+
+  friend bool operator==(const Relief&, const Relief&) = default;
 };
 
 // The same of programs with this relief, which only adds R to their passes: the bound without a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 
 #include "sim/case/program.h"
 #include "sim/core/error.h"
@@ -13,10 +14,28 @@ namespace {
 
 constexpr size_t kMostChoices = 1000;  // of the parameters of a description
 
+bool same_recompute(const std::optional<Recompute>& a, const std::optional<Recompute>& b) {
+  if (!a || !b) return !a && !b;
+  return a->granularity == b->granularity && a->chunks == b->chunks && a->layers == b->layers;
+}
+
+// The choice's recomputation and offload, less what the options choose in their place.
+FixedRelief fixed_relief_of(const ScheduleChoice& choice, const SearchOptions& options) {
+  FixedRelief fixed{choice.recompute, choice.offload};
+  const RecomputeGranularity granularity = granularity_of(choice);
+  const bool chosen = options.recompute && granularity == RecomputeGranularity::kFull;
+  if (granularity == RecomputeGranularity::kNone || chosen) fixed.recompute.reset();
+  if (options.offload) fixed.offload.reset();
+  return fixed;
+}
+
 class Choices {
  public:
   Choices(const Scenario& scenario, const SearchOptions& options)
-      : scenario_(scenario), options_(options) {}
+      : scenario_(scenario),
+        options_(options),
+        reliefs_(fixed_reliefs(scenario, options)),
+        stages_(stages_of_costs(scenario)) {}
 
   Considered make() {
     for (const Schedule* schedule : schedules()) {
@@ -60,15 +79,15 @@ class Choices {
                             schedule.options.end();
       const bool cost_known = scenario_.roofline || knows_blocks(scenario_.cost);
       if (overlaps && !cost_known) choice.options["overlap"] = false;
-      result_.families.push_back(variants(choice, schedule));
+      for (const FixedRelief& fixed : reliefs_) add_variants(choice, schedule, fixed);
     }
   }
 
-  // An order is what it is: no other number of chunks, and nothing offloaded or recomputed.
+  // An order is what it is: no other number of chunks, and what the scenario says of it.
   void add_program(const ScheduleChoice& order) {
     ScheduleChoice choice = order;
     choice.chunks = order.program->shape().chunks;
-    result_.families.push_back({choice});
+    if (fits_costs(choice)) result_.families.push_back({choice});
   }
 
   // With every choice of the parameters that it leaves open.
@@ -108,33 +127,64 @@ class Choices {
       }
       for (const ScheduleOptions& options : *choices) {
         choice.options = options;
-        result_.families.push_back(variants(choice, schedule));
+        add_variants(choice, schedule, fixed_relief_of(described, options_));
       }
     }
   }
 
-  [[nodiscard]] std::vector<ScheduleChoice> variants(const ScheduleChoice& choice,
-                                                     const Schedule& schedule) const {
-    std::vector<ScheduleChoice> all;
+  // Each number of chunks that the options let it recompute or offload, beside what is fixed.
+  void add_variants(const ScheduleChoice& choice, const Schedule& schedule,
+                    const FixedRelief& fixed) {
     const int chunks = *choice.chunks;
+    if (!fits_costs(choice) || !fits_relief(choice, fixed)) return;
+    std::vector<ScheduleChoice>& all = result_.families.emplace_back();
     const int most_recomputed = options_.recompute ? chunks : 0;
     const int most_offloaded = options_.offload && !schedule.copies() ? chunks : 0;
     for (int recomputed = 0; recomputed <= most_recomputed; ++recomputed) {
       for (int offloaded = 0; offloaded <= most_offloaded; ++offloaded) {
-        ScheduleChoice variant = choice;
+        ScheduleChoice& variant = all.emplace_back(choice);
+        variant.recompute = fixed.recompute;
+        variant.offload = fixed.offload;
         if (recomputed > 0) {
           variant.recompute =
               Recompute{.granularity = RecomputeGranularity::kFull, .chunks = recomputed};
         }
-        if (offloaded > 0 || schedule.copies()) {
-          variant.offload = scenario_.offload.value_or(Offload{});
-          variant.offload->which.clear();
-          variant.offload->chunks = offloaded;
-        }
-        all.push_back(std::move(variant));
+        const bool by_itself = schedule.copies() && (options_.offload || fixed.offload);
+        if (offloaded == 0 && !by_itself) continue;
+        if (!variant.offload) variant.offload = scenario_.offload.value_or(Offload{});
+        variant.offload->which.clear();
+        variant.offload->chunks = offloaded;
       }
     }
-    return all;
+  }
+
+  // False, and left out, where costs of single stages are those of another number of them.
+  bool fits_costs(const ScheduleChoice& choice) {
+    if (!stages_) return true;
+    const int stages = placement_of(choice, scenario_.parallel.pipeline).model_stages();
+    if (stages == *stages_) return true;
+    result_.left_out.push_back(
+        fmt::format("{} with {} chunks: has {} stages, and costs or memory are given per stage, of "
+                    "{}",
+                    choice.name, *choice.chunks, stages, *stages_));
+    return false;
+  }
+
+  // False, and left out, where more chunks are to recompute or to offload than there are.
+  bool fits_relief(const ScheduleChoice& choice, const FixedRelief& fixed) {
+    const int chunks = *choice.chunks;
+    const auto check = [&](int most, const char* what) {
+      if (most <= chunks) return true;
+      result_.left_out.push_back(fmt::format("{}: {} chunks are to {}, and it has {} per device",
+                                             choice.name, most, what, chunks));
+      return false;
+    };
+    int copied = fixed.offload ? fixed.offload->chunks.value_or(0) : 0;
+    if (fixed.offload && !fixed.offload->which.empty()) {
+      copied = std::ranges::max(fixed.offload->which) + 1;
+    }
+    return check(fixed.recompute ? fixed.recompute->chunks.value_or(0) : 0, "recompute") &&
+           check(copied, "offload");
   }
 
   // F and backward of every unit and stage.
@@ -156,6 +206,8 @@ class Choices {
 
   const Scenario& scenario_;
   const SearchOptions& options_;
+  std::vector<FixedRelief> reliefs_;  // of registered schedules
+  std::optional<int> stages_;         // that costs or memory are given of
   Considered result_;
 };
 
@@ -169,33 +221,39 @@ Considered families_considered(const Scenario& scenario, const SearchOptions& op
   return Choices(scenario, options).make();
 }
 
+bool FixedRelief::keeps_all() const {
+  return !offload && !(recompute && recompute->granularity == RecomputeGranularity::kFull);
+}
+
+std::vector<FixedRelief> fixed_reliefs(const Scenario& scenario, const SearchOptions& options) {
+  std::vector<FixedRelief> all;
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    FixedRelief fixed = fixed_relief_of(choice, options);
+    fixed.offload = options.offload ? std::nullopt : scenario.offload;
+    const auto is_same = [&fixed](const FixedRelief& other) {
+      return same_recompute(fixed.recompute, other.recompute);
+    };
+    if (std::ranges::none_of(all, is_same)) all.push_back(std::move(fixed));
+  }
+  return all;
+}
+
+std::optional<int> stages_of_costs(const Scenario& scenario) {
+  const bool per_stage = scenario.cost.per == CostBasis::kStage ||
+                         (scenario.memory && scenario.memory->per == CostBasis::kStage);
+  if (!per_stage) return std::nullopt;
+  return placement_of(scenario.schedules.front(), scenario.parallel.pipeline).model_stages();
+}
+
 void refuse_what_no_search_plans(const Scenario& scenario, const SearchOptions& options) {
-  const auto refuse = [](const std::string& what) {
-    throw InfeasibleError("search plans for " + what);
-  };
-  if (scenario.cost.per != CostBasis::kDevice ||
-      (scenario.memory && scenario.memory->per != CostBasis::kDevice)) {
-    refuse("families of different numbers of stages: give cost and memory per: device");
-  }
-  if (scenario.transfers != Transfers::kOverlapped) {
-    refuse("transfers that overlap: leave out framework.transfers");
-  }
-  const auto recomputes = [](const ScheduleChoice& choice) {
-    return recompute_chunks_of(choice) > 0;
-  };
-  if (std::ranges::any_of(scenario.schedules, recomputes)) {
-    refuse("activations that are kept: leave out recompute (--recompute chooses it)");
-  }
-  if (scenario.offload && !options.offload) {
-    refuse("activations that stay on their device: leave out offload (--offload chooses it)");
-  }
   const bool copies_known =
       !scenario.cost.copy_out.empty() || (scenario.hardware.has_value() && knows_memory(scenario));
   if (options.offload && !copies_known) {
     refuse_unknown_copies(scenario.cost.where, "search with offload");
   }
   if (is_sharded(scenario.vocabulary)) {
-    refuse("a vocabulary in the first and last stage: leave out vocabulary");
+    throw InfeasibleError(
+        "search plans for a vocabulary in the first and last stage: leave out vocabulary");
   }
 }
 

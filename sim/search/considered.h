@@ -1,6 +1,7 @@
 // The families of a search, before any is planned.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,22 @@
 #include "sim/search/search_options.h"
 
 namespace pipesim {
+
+// Recomputation and offload that a scenario fixes: nothing of either where it has none.
+struct FixedRelief {
+  std::optional<Recompute> recompute;
+  std::optional<Offload> offload;
+
+  // True where whole activations stay on their device: modules alone may be made again.
+  [[nodiscard]] bool keeps_all() const;
+};
+
+// The scenario's offload with the recomputation of each of its schedules, once, less what the
+// options choose in their place. Every registered family runs with each.
+std::vector<FixedRelief> fixed_reliefs(const Scenario& scenario, const SearchOptions& options);
+
+// The number of stages where costs or memory are given per stage: the first schedule's.
+std::optional<int> stages_of_costs(const Scenario& scenario);
 
 struct Considered {
   // Each choice, with each allowed number of chunks offloaded and recomputed. Where one is left

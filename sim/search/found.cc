@@ -16,16 +16,15 @@ void evaluate_found(Found& found) {
 }
 
 bool better(const Found& a, const Found& b) {
-  const auto copies = [](const Found& found) { return found.program->copies() != nullptr; };
   if (a.time != b.time) return a.time < b.time;
   if (keeps_all(a) != keeps_all(b)) return keeps_all(a);
-  if (copies(a) != copies(b)) return copies(b);
+  if (stays(a) != stays(b)) return stays(a);
   return a.peak < b.peak;
 }
 
-bool keeps_all(const Found& found) {
-  return found.program->copies() == nullptr && recompute_chunks_of(found.choice) == 0;
-}
+bool stays(const Found& found) { return found.program->copies() == nullptr; }
+
+bool keeps_all(const Found& found) { return stays(found) && !found.program->recomputes(); }
 
 bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * limit; }
 

@@ -61,6 +61,9 @@ Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Pr
 // Equal ones stay in the order of the registry.
 bool better(const Found& a, const Found& b);
 
+// True where every activation stays on its device.
+bool stays(const Found& found);
+
 // True where it keeps every activation on its device and runs no forward again.
 bool keeps_all(const Found& found);
 

@@ -11,13 +11,20 @@
 
 namespace pipesim {
 
+// True where the stages of the two stand on the same devices, cost and hold the same.
+bool same_costs(const Problem& a, const Problem& b);
+
 // A placement, split of layers and costs. Families with overlapped blocks have a ground of their
 // own.
 struct Ground {
   std::optional<Layout> layout;
   bool overlaps = false;
   Problem problem;
+  // Each relief of its families, once; nothing where it is no number of chunks.
+  std::vector<std::optional<Relief>> reliefs;
   Seconds without_limit;  // the bound of programs whose memory is plenty
+  // True if its families keep every activation.
+  [[nodiscard]] bool is_plain() const;
   // True if it bounds a problem of these layers. Backwards that are one pass may cost less.
   [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const;
   // The problem that bounds of single passes take: where blocks overlap, of passes so much shorter.
@@ -26,8 +33,9 @@ struct Ground {
 
 class Grounds {
  public:
-  // Once each. O(that of the bound).
-  void add(const std::optional<Layout>& layers, const Problem& problem, bool overlaps);
+  // Once each, with each relief of its families. O(that of the bound).
+  void add(const std::optional<Layout>& layers, const Problem& problem, bool overlaps,
+           const std::optional<Relief>& relief);
   [[nodiscard]] const std::vector<Ground>& all() const { return all_; }
 
  private:
@@ -40,17 +48,11 @@ struct LeastBound {
   std::optional<BoundReason> reason;
 };
 
-// Relief that the programs of a search may use.
-struct AllowedRelief {
-  bool offload = false;
-  bool recompute = false;
-};
-
 class BoundsWithin {
  public:
   // `grounds` outlive it.
-  BoundsWithin(const Grounds& grounds, Bytes limit, AllowedRelief relief)
-      : grounds_(grounds.all()), limit_(limit), relief_(relief), known_(grounds_.size()) {}
+  BoundsWithin(const Grounds& grounds, Bytes limit)
+      : grounds_(grounds.all()), limit_(limit), known_(grounds_.size()) {}
 
   // The bound for the programs of a problem, without overlapped blocks.
   [[nodiscard]] Seconds of(const std::optional<Layout>& layers, const Problem& problem);
@@ -65,7 +67,6 @@ class BoundsWithin {
 
   const std::vector<Ground>& grounds_;
   Bytes limit_;
-  AllowedRelief relief_;
   std::vector<std::optional<Bound>> known_;  // of the grounds
 };
 

@@ -1,7 +1,6 @@
 #include "sim/search/improve.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <iterator>
 #include <limits>
@@ -13,7 +12,6 @@
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
-#include "sim/execution/held_by_devices.h"
 #include "sim/execution/spelling.h"
 #include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/pairs.h"
@@ -137,38 +135,32 @@ Program refined(const Program& came, const Program& start, const RefineOptions& 
   return paired(came, std::move(best), so_far, options);
 }
 
-// Refinement does not know transfers that hold devices, so its result and its start are simulated.
-// Where the devices of both wait for each other, microbatches run one at a time. The shortest is
+// The shortest of the orders, refined: its program and iteration. Refinement does not know
+// transfers that hold devices. There its result and its start are simulated, and the shorter is
 // refined by simulation.
-Timed refined_blocking(const Program& came, const Program& start, const RefineOptions& options,
-                       const Improved& so_far) {
+struct Refined {
+  std::shared_ptr<const Program> program;
+  Seconds iteration;
+};
+
+Refined refined_blocking(const Program& came, const Program& start, const RefineOptions& options,
+                         const Improved& so_far) {
   RefineOptions half = options;
   half.effort /= 2;
-  Timed best = timed(so_far.after, start);
-  Timed other = timed(so_far.after, refined(came, start, half, so_far));
-  if (other.seconds < best.seconds) best = std::move(other);
-  if (std::isinf(best.seconds.value())) best = timed(so_far.after, one_at_a_time(start));
-  if (std::isinf(best.seconds.value())) return best;
-  return refine_blocking(best, so_far.apart, so_far.limit, half);
+  const std::vector<Program> starts{start, refined(came, start, half, so_far)};
+  half.bound = bound_like(came, so_far.apart, so_far.limit, true);
+  const SimulatedOrder order =
+      refine_blocking(so_far.after, starts, so_far.apart, so_far.limit, half);
+  return {order.program, order.iteration};
 }
 
-// By the problem's objective, with transfers that hold devices.
-Seconds time_simulated(const Case& made) {
-  const Report report = simulate(made).report;
-  return made.problem.objective == Objective::kMakespan ? report.makespan_from_rest : report.cost;
-}
-
-// Refines the shortest of the orders.
-Timed refined_of(const Program& came, const std::vector<Program>& starts,
-                 const RefineOptions& options, const Improved& so_far) {
-  if (starts.empty()) return {so_far.before, so_far.seconds_before};
+Refined refined_of(const Program& came, const std::vector<Program>& starts,
+                   const RefineOptions& options, const Improved& so_far) {
   const Program& start = least_of(starts, so_far.apart);
   if (so_far.after.blocking) return refined_blocking(came, start, options, so_far);
-  Timed result{so_far.after, Seconds(0)};
-  result.made.choice.program =
-      std::make_shared<const Program>(refined(came, start, options, so_far));
-  result.seconds = simulate(result.made).report.iteration;
-  return result;
+  Case made = so_far.after;
+  made.choice.program = std::make_shared<const Program>(refined(came, start, options, so_far));
+  return {made.choice.program, simulate(made).report.iteration};
 }
 
 // True if BW may take less than B and W of the other problem, or hold less.
@@ -245,9 +237,14 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.held_back = result.peak_before > kRounding * result.limit;
   const std::vector<Program> starts = starts_of(*split, problem, result, fits, others);
   result.seconds_before = simulate(result.before).report.iteration;
-  Timed refined = refined_of(*program, starts, options, result);
-  result.after = std::move(refined.made);
-  result.seconds_after = refined.seconds;
+  if (starts.empty()) {
+    result.after = result.before;
+    result.seconds_after = result.seconds_before;
+  } else {
+    const Refined order = refined_of(*program, starts, options, result);
+    result.after.choice.program = order.program;
+    result.seconds_after = order.iteration;
+  }
   if (!others) take_whole(*program, as_it_came, options, result);
   const bool stays = !result.held_back && kRounding * result.seconds_after >= result.seconds_before;
   result.seconds_as_csv = result.seconds_after;
@@ -262,8 +259,8 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   const Evaluation evaluated =
       evaluate(*result.after.choice.program, with_bytes(result.after.problem));
   result.peak_after = evaluated.peak_activation();
-  result.time =
-      result.after.blocking ? time_simulated(result.after) : time_of(evaluated, problem.objective);
+  result.time = result.after.blocking ? time_of(simulate(result.after).report, problem.objective)
+                                      : time_of(evaluated, problem.objective);
   add_bound(*program, as_it_came, result);
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/execution/held_by_devices.h"
 #include "sim/execution/spelling.h"
 #include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/room.h"
@@ -22,17 +23,27 @@ constexpr unsigned kFarthest = 8;  // places of a move
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// The case with this program as it is.
-Timed timed_as_it_is(const Case& made, Program program) {
-  Timed result{made, Seconds(kNone)};
-  result.made.choice.program = std::make_shared<const Program>(std::move(program));
-  try {
-    result.seconds = simulate(result.made, nullptr, nullptr, Detail::kNumbers).report.iteration;
-  } catch (const InfeasibleError&) {
-    // Its devices wait for each other.
+// Simulates orders in turn, as programs of one case.
+class Simulator {
+ public:
+  explicit Simulator(const Case& like) : case_(like) {}
+
+  SimulatedOrder run(Program program) {
+    case_.choice.program = std::make_shared<const Program>(std::move(program));
+    SimulatedOrder order{case_.choice.program, Seconds(kNone), Seconds(kNone)};
+    try {
+      const Report report = simulate(case_, nullptr, nullptr, Detail::kNumbers).report;
+      order.iteration = report.iteration;
+      order.time = time_of(report, case_.problem.objective);
+    } catch (const InfeasibleError&) {
+      // Its devices wait for each other.
+    }
+    return order;
   }
-  return result;
-}
+
+ private:
+  Case case_;
+};
 
 // Each W directly behind its B as one BW: so one call sends its gradient and receives what the next
 // pass waits for.
@@ -66,37 +77,55 @@ bool move_any(Order& order, boost::random::mt19937_64& random) {
   return to >= 0 && to < order.length(device) && order.move(device, from, to, kNone);
 }
 
-}  // namespace
-
-Timed timed(const Case& made, const Program& order) {
-  Timed joined = timed_as_it_is(made, with_backwards_joined(order));
-  Timed apart = timed_as_it_is(made, with_backwards_apart(order));
-  return joined.seconds <= apart.seconds ? std::move(joined) : std::move(apart);
+// Each W directly behind its B as one BW, or all apart, whichever is the shorter.
+SimulatedOrder run_both(Simulator& simulator, const Program& order) {
+  SimulatedOrder joined = simulator.run(with_backwards_joined(order));
+  SimulatedOrder apart = simulator.run(with_backwards_apart(order));
+  return joined.iteration <= apart.iteration ? joined : apart;
 }
 
-Timed refine_blocking(const Timed& start, const Problem& problem, Bytes limit,
-                      const RefineOptions& options) {
-  const Program& program = *start.made.choice.program;
-  const auto from = spelled(program, problem);
-  if (!from) return start;
-  Order order(problem, problem.shape.units(), limit.value() * kRounding, from->words,
-              !program.pairs().empty(), from->spelling);
-  if (!order.evaluate()) return start;
+SimulatedOrder shortest_of(Simulator& simulator, std::span<const Program> starts) {
+  SimulatedOrder best = run_both(simulator, starts.front());
+  for (const Program& start : starts.subspan(1)) {
+    SimulatedOrder other = run_both(simulator, start);
+    if (other.iteration < best.iteration) best = std::move(other);
+  }
+  if (best.iteration < Seconds(kNone)) return best;
+  return run_both(simulator, one_at_a_time(starts.front()));
+}
+
+}  // namespace
+
+Seconds time_of(const Report& report, Objective objective) {
+  return objective == Objective::kMakespan ? report.makespan_from_rest : report.cost;
+}
+
+SimulatedOrder refine_blocking(const Case& like, std::span<const Program> starts,
+                               const Problem& problem, Bytes limit, const RefineOptions& options) {
+  Simulator simulator(like);
+  SimulatedOrder best = shortest_of(simulator, starts);
+  const std::shared_ptr<const Program> start = best.program;
+  const Program& program = *start;
+  const auto spelling = spelled(program, problem);
+  if (!spelling || !(best.iteration < Seconds(kNone))) return best;
+  Order order(problem, problem.shape.units(), limit.value() * kRounding, spelling->words,
+              !program.pairs().empty(), spelling->spelling);
+  if (!order.evaluate()) return best;
   const bool joined = program.same_order(with_backwards_joined(program));
-  Timed best = start;
-  auto words = from->words;
+  const Seconds bound = kRounding * options.bound.value_or(Seconds(0));
+  auto words = spelling->words;
   boost::random::mt19937_64 random(options.seed);
-  const double each = kSimulatedPass * static_cast<double>(program.size());
-  for (double spent = 0; spent + each <= options.effort && !options.stop();) {
+  const double effort_of_trial = kSimulatedPass * static_cast<double>(program.size());
+  double spent = 0;
+  while (spent + effort_of_trial <= options.effort && best.time > bound && !options.stop()) {
     if (!move_any(order, random)) {
       spent += 1;
       continue;
     }
-    spent += each;
-    Program moved = program_of(problem, from->spelling, order.words());
-    Timed trial =
-        timed_as_it_is(best.made, joined ? with_backwards_joined(moved) : std::move(moved));
-    if (trial.seconds <= best.seconds) {
+    spent += effort_of_trial;
+    Program moved = program_of(problem, spelling->spelling, order.words());
+    SimulatedOrder trial = simulator.run(joined ? with_backwards_joined(moved) : std::move(moved));
+    if (trial.iteration <= best.iteration) {
       best = std::move(trial);
       words = order.words();
     } else {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
+#include <limits>
 #include <mutex>
 #include <utility>
 #include <variant>
@@ -16,8 +17,6 @@
 #include "sim/case/stage_costs.h"
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
-#include "sim/execution/evaluate.h"
-#include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/pairs.h"
@@ -27,8 +26,8 @@
 #include "sim/prepare/microbatch_order.h"
 #include "sim/prepare/prepare.h"
 #include "sim/search/considered.h"
-#include "sim/search/first_come.h"
 #include "sim/search/grounds.h"
+#include "sim/search/refine_blocking.h"
 
 namespace pipesim {
 namespace {
@@ -38,20 +37,15 @@ namespace {
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
 
 // The costs of passes with B and W apart; nothing where those are the given costs.
-std::shared_ptr<const Problem> apart(const Case& made) {
-  if (!made.setting || !made.setting->fused_backward) return nullptr;
-  Outline outline = made;
+std::shared_ptr<const Problem> apart(const Case& fused) {
+  if (!fused.setting || !fused.setting->fused_backward) return nullptr;
+  Outline outline = fused;
   outline.setting->fused_backward = false;
   find_layer_costs(outline);
-  const Layout* layout = made.layout ? &*made.layout : nullptr;
+  const Layout* layout = fused.layout ? &*fused.layout : nullptr;
   Problem problem = with_bytes(make_case(std::move(outline), layout).problem);
-  problem.kind_of_unit = made.problem.kind_of_unit;
+  problem.kind_of_unit = fused.problem.kind_of_unit;
   return std::make_shared<const Problem>(std::move(problem));
-}
-
-// Refinement runs B and W apart.
-const Problem& problem_refined(const Found& found) {
-  return found.apart ? *found.apart : found.problem;
 }
 
 // How much more planning counts than devices hold, at most: all that W needs from F on.
@@ -102,6 +96,7 @@ struct Search::Rungs {
 
 Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(options)) {
   refuse_what_no_search_plans(scenario, options_);
+  blocking_ = scenario.transfers == Transfers::kBlocking;
   scenario.engine = EngineKind::kReplay;
   scenario.perturb = {};
   if (scenario.batch.unequal) {
@@ -132,18 +127,18 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
 
 // With its microbatches in the order that the scenario asks for; as given where that has to be
 // sought among programs and the schedule has none.
-Case Search::in_order(Case made) const {
-  const auto own = made.problem.activation_limit;
+Case Search::in_order(Case given) const {
+  const auto own = given.problem.activation_limit;
   auto within = own;
   if (const auto* bytes = std::get_if<Bytes>(&options_.order_within)) {
     within = *bytes;
   } else if (const auto* factor = std::get_if<double>(&options_.order_within)) {
-    within = *factor * made.placement.devices() * for_planning(made.problem).device_activation();
+    within = *factor * given.placement.devices() * for_planning(given.problem).device_activation();
   }
   const auto order = [&](const std::optional<Bytes>& limit) {
-    made.problem.activation_limit = limit;
+    given.problem.activation_limit = limit;
     try {
-      order_microbatches(made, order_);
+      order_microbatches(given, order_);
       return true;
     } catch (const InputError&) {
       return false;
@@ -153,8 +148,8 @@ Case Search::in_order(Case made) const {
   };
   // No program within the limit: perhaps one above it, of which something leaves.
   if (!order(within) && within != own) (void)order(own);
-  made.problem.activation_limit = own;
-  return made;
+  given.problem.activation_limit = own;
+  return given;
 }
 
 void Search::add_families() {
@@ -165,7 +160,7 @@ void Search::add_families() {
   for (int done = 0; done < all; ++done) {
     options_.progress({SearchProgress::Step::kFamilies, done, all});
     (void)std::ranges::all_of(considered.families[done],
-                              [&](const ScheduleChoice& each) { return add(each, faults); });
+                              [&](const ScheduleChoice& choice) { return add(choice, faults); });
   }
   // A description is at fault itself where none of its choices can be made.
   for (const auto& [described, fault] : faults) {
@@ -176,8 +171,12 @@ void Search::add_families() {
   }
 }
 
-// Also of schedules that refuse the shape.
+// Also of schedules that refuse the shape. Their orders keep every activation.
 void Search::add_bare_placements() {
+  const std::vector<FixedRelief> reliefs = fixed_reliefs(*scenario_, options_);
+  const auto fixed = std::ranges::find_if(reliefs, &FixedRelief::keeps_all);
+  if (fixed == reliefs.end()) return;
+  const std::optional<int> stages = stages_of_costs(*scenario_);
   const auto is_there = [this](const Placement& place) {
     return std::ranges::any_of(
         bare_, [&place](const Family& family) { return family.problem.placement == place; });
@@ -188,16 +187,17 @@ void Search::add_bare_placements() {
     for (int chunks = schedule->min_chunks; chunks <= most; ++chunks) {
       const Placement place = schedule->place(devices, chunks);
       if (place.directions() > 1 || schedule->default_splits > 1 || schedule->offloads() ||
-          is_there(place)) {
+          is_there(place) || (stages && *stages != place.model_stages())) {
         continue;
       }
       ScheduleChoice choice;
       choice.name = schedule->name;
       choice.options = options_of(*schedule);
       choice.chunks = chunks;
+      choice.recompute = fixed->recompute;
       try {
-        const Case made = in_order(prepare(scenario_, choice));
-        bare_.push_back({choice, made.layout, made.microbatch_order, with_bytes(made.problem)});
+        const Case bare = in_order(prepare(scenario_, choice));
+        bare_.push_back({choice, bare.layout, bare.microbatch_order, with_bytes(bare.problem)});
       } catch (const std::runtime_error&) {
         continue;  // its layers cannot be divided so: said of the schedule already
       }
@@ -221,19 +221,19 @@ bool Search::add(const ScheduleChoice& choice, Faults& faults) {
   }
   const bool copies =
       choice.program ? choice.program->copies() != nullptr : schedule_of(choice).copies();
-  if (copies && !options_.offload) {
+  if (copies && !options_.offload && !choice.offload) {
     leave_out(choice.name + ": copies activations to the host");
     return false;
   }
   try {
     const Case given = prepare(scenario_, choice);
-    const Case made = in_order(given);
-    if (!add_family(choice, made)) return false;
+    const Case ordered = in_order(given);
+    if (!add_family(ordered)) return false;
     // An order is sought for one limit, and without what leaves: elsewhere it may be worse.
     const bool sought = order_ == MicrobatchOrder::kSearch || order_ == MicrobatchOrder::kDynaPipe;
-    const bool exact = !takes_limit(choice) && is_plain(choice);
-    if (sought && !exact && made.problem.kind_of_unit != given.problem.kind_of_unit) {
-      (void)add_family(choice, given);
+    const bool exact = !takes_limit(choice) && is_plain(given.choice);
+    if (sought && !exact && ordered.problem.kind_of_unit != given.problem.kind_of_unit) {
+      (void)add_family(given);
     }
     return true;
   } catch (const InputError& error) {
@@ -256,27 +256,28 @@ void Search::leave_out(const ScheduleChoice& choice, const std::string& reason) 
                         prefixed ? reason.substr(reason.find(": ") + 2) : reason));
 }
 
-bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
-  Family family{choice, made.layout, made.microbatch_order, with_bytes(made.problem)};
+bool Search::add_family(const Case& prepared) {
+  const ScheduleChoice& choice = prepared.choice;
+  Family family{choice, prepared.layout, prepared.microbatch_order, with_bytes(prepared.problem)};
   if (family.problem.placement.directions() > 1) {
     leave_out(fmt::format("{}: holds {} copies of the model", choice.name,
                           family.problem.placement.directions()));
     return false;
   }
-  family.apart = apart(made);
+  family.apart = apart(prepared);
   if (!takes_limit(choice)) {
-    family.fixed = measure(family, family.problem, make_program(choice, family.problem));
+    family.fixed = planned(family, family.problem, make_program(choice, family.problem));
     if (is_beyond_bounds(*family.fixed->program, family.problem)) {
       leave_out(choice.name + ": its microbatches, which cost unequally, overtake each other");
       return false;
     }
     (void)has_room(*family.fixed);
   }
-  if (takes_limit(choice) && is_plain(choice)) {
+  if (takes_limit(choice)) {
     const Problem planning = for_planning(family.problem);
     const Bytes all = planning.shape.microbatches * planning.device_activation();
     family.rungs = std::make_shared<Rungs>(rungs_below(planning, all));
-    family.planners = planners_of(family);
+    if (is_plain(choice)) family.planners = planners_of(family);
   }
   families_.push_back(std::move(family));
   return true;
@@ -286,8 +287,7 @@ bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
 std::shared_ptr<Search::SharedPlanners> Search::planners_of(const Family& family) const {
   const auto same = std::ranges::find_if(families_, [&family](const Family& other) {
     return other.planners != nullptr && other.layout == family.layout &&
-           other.problem.shape == family.problem.shape &&
-           other.problem.placement == family.problem.placement &&
+           same_costs(other.problem, family.problem) &&
            other.problem.options == family.problem.options &&
            schedule_of(other.choice).each_unit == schedule_of(family.choice).each_unit &&
            (!schedule_of(family.choice).each_unit ||
@@ -310,12 +310,58 @@ std::shared_ptr<const Program> Search::program_within(const Family& family,
   return family.planners->planners.plan(schedule, *problem.activation_limit);
 }
 
+// The case of what was found. A plan has the calls of its schedule's framework; a refined order
+// runs as from a CSV.
+Case Search::case_of(const Found& found) const {
+  ScheduleChoice choice = found.choice;
+  if (found.refined) {
+    choice.program = found.program;
+    choice.described = nullptr;
+  }
+  Case result = make_case(outline_of(scenario_, choice), found.layout ? &*found.layout : nullptr);
+  result.problem.kind_of_unit = found.problem.kind_of_unit;
+  result.choice.program = found.program;
+  return result;
+}
+
+// Evaluation knows no transfers that hold devices.
+void Search::simulate_blocking(Found& found) const {
+  if (!blocking_) return;
+  const Case its_case = case_of(found);
+  const Report report = simulate(its_case, nullptr, nullptr, Detail::kNumbers).report;
+  found.cost = report.cost;
+  found.makespan = report.makespan_from_rest;
+  found.time = time_of(report, its_case.problem.objective);
+  found.bubble_rate = report.bubble_rate;
+  found.bubble_rate_busiest = report.bubble_rate_busiest;
+  found.peak = report.peak_activation;
+}
+
+Found Search::planned(const Family& family, const Problem& problem,
+                      std::shared_ptr<const Program> program) const {
+  Found found = measure(family, problem, std::move(program));
+  simulate_blocking(found);
+  return found;
+}
+
+Seconds Search::time_as_csv(const Found& found) const {
+  if (!blocking_) return found.time;
+  Found order = found;
+  order.refined = true;
+  try {
+    simulate_blocking(order);
+    return order.time;
+  } catch (const InfeasibleError&) {
+    return Seconds(std::numeric_limits<double>::infinity());
+  }
+}
+
 // The family's program planned for the limit `planning`; nothing where it exceeds `limit`.
-std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes limit) const {
+std::optional<Found> Search::plan_of(const Family& family, Bytes planning, Bytes limit) const {
   Problem problem = family.problem;
   problem.activation_limit = planning;
   try {
-    Found found = measure(family, problem, program_within(family, problem));
+    Found found = planned(family, problem, program_within(family, problem));
     const bool counts = fits(found, limit) && !is_beyond_bounds(*found.program, problem);
     return counts ? std::optional(std::move(found)) : std::nullopt;
   } catch (const InfeasibleError&) {
@@ -338,14 +384,7 @@ void Search::plan_rungs(const Family& family, Bytes limit, std::optional<Found>&
 
 bool Search::has_room(Found& found) const {
   if (!host_limited_ || found.program->copies() == nullptr) return true;
-  if (!found.host) {
-    ScheduleChoice choice = found.choice;
-    choice.program = found.program;
-    const Layout* layout = found.layout ? &*found.layout : nullptr;
-    Case made = make_case(outline_of(scenario_, choice), layout);
-    made.problem.kind_of_unit = found.problem.kind_of_unit;
-    found.host = simulate(made).host;
-  }
+  if (!found.host) found.host = simulate(case_of(found)).host;
   return found.host->fits();
 }
 
@@ -359,7 +398,7 @@ std::vector<Found> Search::candidates(Bytes limit, Plans plans,
           {SearchProgress::Step::kFamiliesAtLimit, done++, static_cast<int>(families_.size())});
     }
     std::optional<Found> best = best_of(family, limit, without_room);
-    if (family.rungs != nullptr && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
+    if (family.planners != nullptr && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
     if (best) all.push_back(std::move(*best));
   }
   std::ranges::stable_sort(all, better);
@@ -383,13 +422,34 @@ std::optional<Found> Search::best_of(const Family& family, Bytes limit,
     if (fits(*family.fixed, limit)) count(*family.fixed);
     return best;
   }
-  const double most =
-      family.rungs == nullptr ? kPlanningLimits.back() : counted_above(family.problem);
+  const double most = most_planned(family);
   for (const double more : kPlanningLimits) {
     if (more > 1 && more > most) break;
-    if (auto found = planned(family, more * limit, limit)) count(std::move(*found));
+    if (auto found = plan_of(family, more * limit, limit)) count(std::move(*found));
+  }
+  for (const Found* found : relieved_rungs(family, best)) {
+    if (fits(*found, limit)) count(*found);
   }
   return best;
+}
+
+// How many times the limit is planned for.
+double Search::most_planned(const Family& family) const {
+  return is_plain(family.choice) ? counted_above(family.problem) : kPlanningLimits.back();
+}
+
+// The plans for every rung, where something leaves and the best may be better.
+std::vector<const Found*> Search::relieved_rungs(const Family& family,
+                                                 const std::optional<Found>& best) const {
+  const Seconds least = bound_of_devices(family.problem, no_limit(family.problem));
+  if (is_plain(family.choice) || (best && best->time <= least)) return {};
+  std::vector<const Found*> plans;
+  for (Rungs::Rung& rung : family.rungs->all) {
+    std::call_once(rung.planned,
+                   [&] { rung.found = plan_of(family, rung.limit, no_limit(family.problem)); });
+    if (rung.found) plans.push_back(&*rung.found);
+  }
+  return plans;
 }
 
 // True where its programs may have overlapped blocks: its own, or those that refinement joins.
@@ -398,18 +458,29 @@ bool Search::overlaps(const Family& family) const {
   return has || (options_.refine && gains_by_pairs(family.problem));
 }
 
+// How the family's programs stay within a limit; nothing where a given order recomputes stages of
+// its own.
+std::optional<Relief> Search::relief_of(const Family& family) const {
+  const Program* order = family.fixed ? family.fixed->program.get() : nullptr;
+  const bool copies = order != nullptr ? order->copies() != nullptr
+                                       : offload_chunks_of(family.choice) > 0 ||
+                                             schedule_of(family.choice).copies();
+  const Relief relief{family.problem.recompute_chunks, copies};
+  const Placement& place = family.problem.placement;
+  for (int vs = 0; order != nullptr && vs < place.virtual_stages(); ++vs) {
+    if (order->recomputes(vs) != (place.chunk(vs) < relief.recompute_chunks)) return std::nullopt;
+  }
+  return relief;
+}
+
 void Search::add_grounds() {
   for (const auto* families : {&families_, &bare_}) {
     for (const Family& family : *families) {
-      grounds_.add(family.layout, family.problem, overlaps(family));
-      if (family.apart) grounds_.add(family.layout, *family.apart, overlaps(family));
+      const auto relief = relief_of(family);
+      grounds_.add(family.layout, family.problem, overlaps(family), relief);
+      if (family.apart) grounds_.add(family.layout, *family.apart, overlaps(family), relief);
     }
   }
-}
-
-// True if the bound leaves room below the best, or below the best of those that keep all.
-bool may_be_better(Seconds bound, bool keeps_all, const SearchResult& result) {
-  return is_shorter(bound, keeps_all && result.kept ? *result.kept : *result.best);
 }
 
 void SearchResult::take_if_better(Found found) {
@@ -417,35 +488,12 @@ void SearchResult::take_if_better(Found found) {
   if (is_shorter(found.time, *best)) best = std::move(found);
 }
 
-// Empty for what refinement does not know. The order of a program that offloads is refined as if it
-// kept all, within what that takes, and offloaded again.
-std::optional<Found> Search::refined(const Found& start, Bytes limit, Seconds bound) const {
-  const Problem& problem = problem_refined(start);
-  std::shared_ptr<const Program> program;
-  if (keeps_all(start)) {
-    RefineOptions options = options_.refinement;
-    options.bound = bound;
-    program = std::make_shared<const Program>(refine(*start.program, problem, limit, options));
-  } else {
-    if (recompute_chunks_of(start.choice) > 0 || offload_chunks_of(start.choice) == 0) {
-      return std::nullopt;
-    }
-    const Program whole = with_backwards_apart(*program_on_device(start.choice, start.problem));
-    const Bytes held = evaluate(whole, problem).peak_activation();
-    program = offloaded(start.choice, refine(whole, problem, held, options_.refinement), problem);
-  }
-  Found found = measure(start, problem, std::move(program));
-  found.apart = nullptr;
-  found.refined = true;
-  return found;
-}
-
 SearchResult Search::at(Bytes limit) const { return at(limit, Plans::kBelowToo); }
 
 SearchResult Search::at(Bytes limit, Plans plans) const {
   SearchResult result;
   result.limit = limit;
-  BoundsWithin bounds(grounds_, limit, {options_.offload, options_.recompute});
+  BoundsWithin bounds(grounds_, limit);
   const LeastBound least = bounds.least();
   result.bound = least.seconds;
   result.reason = least.reason;
@@ -475,52 +523,11 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
   return result;
 }
 
-// Refines the best of every family that may still be better, so that what is found among some
-// families is found among all of them.
-void Search::add_refined(const std::vector<Found>& all, BoundsWithin& bounds,
-                         SearchResult& result) const {
-  for (const Found& each : all) {
-    const bool keeps = keeps_all(each);
-    const auto is_same = [&](const Found& other) {
-      return keeps && keeps_all(other) && other.layout == each.layout &&
-             other.problem.kind_of_unit == each.problem.kind_of_unit &&
-             other.program->same_order(*each.program);
-    };
-    if (std::any_of(&all.front(), &each, is_same)) continue;
-    const Seconds bound = keeps ? bounds.of(each.layout, problem_refined(each)) : result.bound;
-    if (!may_be_better(bound, keeps, result)) continue;
-    auto found = refined(each, result.limit, bound);
-    if (found && fits(*found, result.limit) && has_room(*found)) {
-      result.take_if_better(*std::move(found));
-    }
-  }
-}
-
-// Placements that no schedule has an order for.
-void Search::refine_bare(const std::vector<Found>& all, BoundsWithin& bounds,
-                         SearchResult& result) const {
-  for (const Family& family : bare_) {
-    const bool planned = std::ranges::any_of(all, [&family](const Found& each) {
-      return keeps_all(each) && each.problem.placement == family.problem.placement;
-    });
-    const Problem planning = for_planning(family.problem);
-    if (planned || result.limit < planning.device_activation()) continue;
-    Found start = measure(family, family.problem,
-                          std::make_shared<const Program>(first_come(planning, result.limit)));
-    start.schedule = start.choice.name =
-        fmt::format("order on the placement of {}", family.choice.name);
-    const Seconds bound = bounds.of(start.layout, problem_refined(start));
-    if (!may_be_better(bound, true, result)) continue;
-    auto found = refined(start, result.limit, bound);
-    if (found && fits(*found, result.limit)) result.take_if_better(*std::move(found));
-  }
-}
-
 std::vector<SearchResult> Search::frontier(int points) const {
   const Bytes least = unit_ / families_.front().problem.shape.devices;
   const Bytes top = top_of_frontier(least);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
-  BoundsWithin bounds(grounds_, top, {options_.offload, options_.recompute});
+  BoundsWithin bounds(grounds_, top);
   const Seconds least_time = kRounding * bounds.least().seconds;
   const auto is_solved = [least_time](const SearchResult& result) {
     return result.best && result.best->time <= least_time;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/planning/pairs.h"
-#include "sim/search/bound.h"
+#include "sim/search/bound_like.h"
 #include "sim/search/planned_within.h"
 #include "sim/search/search.h"
 
@@ -19,16 +19,16 @@ constexpr int kRefined = 4;
 // The best orders with blocks of every placement, from the best on.
 std::vector<const Found*> worth_refining(const std::vector<Found>& paired) {
   std::vector<const Found*> chosen;
-  for (const Found& each : paired) {
-    if (each.program->pairs().empty() || !keeps_all(each)) continue;
-    const auto is_beside = [&each](const Found* other) {
-      return other->layout == each.layout && other->problem.placement == each.problem.placement;
+  for (const Found& found : paired) {
+    if (found.program->pairs().empty() || !stays(found)) continue;
+    const auto is_beside = [&found](const Found* other) {
+      return other->layout == found.layout && other->problem.placement == found.problem.placement;
     };
     const auto is_same = [&](const Found* other) {
-      return is_beside(other) && other->program->same_order(*each.program);
+      return is_beside(other) && other->program->same_order(*found.program);
     };
     if (std::ranges::count_if(chosen, is_beside) == kRefined) continue;
-    if (std::ranges::none_of(chosen, is_same)) chosen.push_back(&each);
+    if (std::ranges::none_of(chosen, is_same)) chosen.push_back(&found);
   }
   return chosen;
 }
@@ -72,21 +72,20 @@ void Search::add_paired(const std::vector<Found>& all, Bytes limit, SearchResult
   std::vector<Found> paired;
   for (const Found& start : starts_of_pairs(all, limit, result)) {
     if (options_.refinement.stop()) break;
-    auto program = std::make_shared<const Program>(
-        with_pairs(*start.program, start.problem, limit, options_.refinement.effort));
-    Found found = measure(start, start.problem, std::move(program));
-    found.refined = true;
-    if (!fits(found, limit) || !has_room(found)) continue;
-    result.take_if_better(found);
-    paired.push_back(std::move(found));
+    auto found =
+        refined_as(start, start.problem,
+                   with_pairs(*start.program, start.problem, limit, options_.refinement.effort));
+    if (!found || !fits(*found, limit) || !has_room(*found)) continue;
+    result.take_if_better(*found);
+    paired.push_back(*std::move(found));
   }
   std::ranges::stable_sort(paired, better);
-  for (const Found* each : worth_refining(paired)) {
+  for (const Found* start : worth_refining(paired)) {
     if (options_.refinement.stop()) break;
-    const Problem& problem = each->apart ? *each->apart : each->problem;
-    const Seconds bound = bound_with_pairs(problem, limit).seconds();
+    const Problem& problem = start->apart ? *start->apart : start->problem;
+    const Seconds bound = bound_like(*start->program, problem, limit, true);
     if (!is_shorter(bound, *result.best)) continue;
-    auto found = refined(*each, limit, bound);
+    auto found = refined(*start, limit, bound);
     if (found && fits(*found, limit)) result.take_if_better(*std::move(found));
   }
 }
