@@ -80,12 +80,22 @@ std::optional<std::string> sourced(const ImportOptions& options, const CommandLi
   return std::nullopt;
 }
 
+// NeMo's templates of chats hold control characters, \x00 among them, which no size does.
+std::string without_control_escapes(std::string text) {
+  for (size_t at = text.find("\\x"); at != std::string::npos; at = text.find("\\x", at + 2)) {
+    const char high = at + 2 < text.size() ? text[at + 2] : ' ';
+    if ((high == '0' || high == '1') && at + 4 <= text.size()) text.replace(at, 4, "????");
+  }
+  return text;
+}
+
 Settings settings_of(const ImportOptions& options, const CommandLine& line, const Given& given) {
-  const std::string text = read_input(options.file, line.where(options.file));
+  std::string text = read_input(options.file, line.where(options.file));
   const std::string extension = std::filesystem::path(options.file).extension().string();
   const ScriptReader reader = [&](const std::string& path) { return sourced(options, line, path); };
   const bool yaml = extension == ".yaml" || extension == ".yml";
   if (yaml) {
+    text = without_control_escapes(std::move(text));
     if (auto renamed = read_renamed_settings(options.file, text)) return *std::move(renamed);
   }
   if (options.format == "torchtitan") return read_toml_settings("torchtitan", options.file, text);

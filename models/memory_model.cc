@@ -63,6 +63,16 @@ Bytes least_state(const Transformer& model, const LayerContext& context,
   return Bytes(all_weights * weight + (trained.dense + trained.expert) * states);
 }
 
+namespace {
+
+// Layers that are not among those recomputed keep other tensors: B runs modules of theirs again, or
+// they offload.
+bool keeps_apart(const LayerContext& context) {
+  return recomputes_apart(context) || (context.offloaded.any() && !context.recomputed_layers.all());
+}
+
+}  // namespace
+
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
                          const ParameterState& state, int copies)
     : model_(model), context_(context), state_(state) {
@@ -71,9 +81,8 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
   for (const LayerKind kind : kLayerKinds) {
     if (counts[kind] == 0) continue;
     memory_[kind] = layer_memory(model, kind, context);
-    others_[kind] = recomputes_apart(context)
-                        ? layer_memory(model, kind, context_of_others(context))
-                        : memory_[kind];
+    others_[kind] = keeps_apart(context) ? layer_memory(model, kind, context_of_others(context))
+                                         : memory_[kind];
     temporaries_[kind] =
         temporaries(model, kind, context) + std::max(memory_[kind].rebuilt, others_[kind].rebuilt);
   }
@@ -81,7 +90,7 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
 
 // Adds the bytes that layers keep until B, where they are not recomputed whole.
 void MemoryModel::add_kept(LayerKind kind, int number, int again, StageMemory& sum) const {
-  const int apart = recomputes_apart(context_) ? number - again : 0;
+  const int apart = keeps_apart(context_) ? number - again : 0;
   sum.activation += (number - apart) * memory_[kind].activation;
   sum.offloaded += (number - apart) * memory_[kind].offloaded;
   if (apart == 0) return;

@@ -82,13 +82,18 @@ void read_encoder(YamlMap& map, Recompute& read) {
   if (full && read.granularity.of_modules()) {
     encoder->fail("stands beside modules, which are made again in all layers: expected none");
   }
-  const bool alone = read.granularity == RecomputeGranularity::kNone;
-  if (alone && !full) return;
-  if (alone) {
+  if (full && read.granularity == RecomputeGranularity::kNone) {
     read.granularity = RecomputeGranularity::kFull;
     read.layers.decoder = false;
   }
-  if (full != read.layers.all()) read.layers.encoder = full;
+  read.layers.encoder = full;
+}
+
+// An encoder that does as the other layers is not named.
+void forget_needless_encoder(Recompute& recompute) {
+  std::optional<bool>& encoder = recompute.layers.encoder;
+  const bool none = recompute.granularity == RecomputeGranularity::kNone;
+  if (none || encoder == recompute.layers.all_behind()) encoder.reset();
 }
 
 }  // namespace
@@ -119,7 +124,7 @@ void settle_recompute(YamlMap& root, Scenario& scenario) {
   const Recompute common = given ? read_recompute(*given) : Recompute{};
   for (ScheduleChoice& choice : scenario.schedules) {
     if (!choice.recompute) choice.recompute = common;
-    const Recompute& recompute = *choice.recompute;
+    Recompute& recompute = *choice.recompute;
     if (recompute.granularity.of_modules() && !scenario.modelled) {
       throw InputError(recompute.where,
                        fmt::format("{} recomputation needs a model, which says what layers keep; "
@@ -132,6 +137,7 @@ void settle_recompute(YamlMap& root, Scenario& scenario) {
     if (recompute.layers.encoder && !scenario.modelled->model.encoder) {
       throw InputError(recompute.where, "the model has no encoder to recompute apart");
     }
+    forget_needless_encoder(recompute);
     if (recompute.chunks.value_or(0) <= chunks_of(choice)) continue;
     throw InputError(recompute.where,
                      fmt::format("{} chunks are to recompute, but {} has {} per device",

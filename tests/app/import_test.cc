@@ -166,6 +166,12 @@ TEST_F(Import, OfOtherFrameworksTakesSettingsBesideTheFile) {
                 .code,
             0);
   EXPECT_EQ(run("run d.yaml").code, 0);
+  // NeMo's templates of chats.
+  write(
+      "nemo.yaml",
+      "trainer: {devices: 8, precision: bf16}\nmodel:\n  seq_length: 4096\n  micro_batch_size: 1\n"
+      "  global_batch_size: 8\n  data: {chat_prompt_tokens: {turn: \"\\x00\", end: \"\\x0A\"}}\n");
+  EXPECT_EQ(run("import nemo.yaml model=llama3-8b --cluster dgx-h100 -o n.yaml").code, 0);
   write("bad.json", "{\"a\": }");
   EXPECT_NE(run("import bad.json --format deepspeed").output.find("bad.json:1:7"),
             std::string::npos);

@@ -38,6 +38,18 @@ TEST(ModuleOffload, KeepsLessOfEveryMicrobatchInFlight) {
   EXPECT_NEAR((before - after) / (4 * offloaded - 2.0 / 8 * offloaded), 1, 1e-9);
 }
 
+// The first two of each stage's eight layers keep their input alone; the other six offload.
+TEST(ModuleOffload, HoldsInLayersThatAreNotRecomputed) {
+  const Case all = prepare_first(read_changed(kBase, {kModules}));
+  const Case some = prepare_first(read_changed(
+      kBase, {kModules, {"recompute", "{granularity: full, method: block, num_layers: 2}"}}));
+  EXPECT_DOUBLE_EQ(some.memory->stages.front().offloaded.value(),
+                   0.75 * all.memory->stages.front().offloaded.value());
+  const Case whole = prepare_first(
+      read_changed(kBase, {{"recompute", "{granularity: full, method: block, num_layers: 2}"}}));
+  EXPECT_LT(*simulate(some).report.peak_memory, *simulate(whole).report.peak_memory);
+}
+
 TEST(ModuleOffload, CostsTimeWhereTheLinkIsSlowAlone) {
   const Seconds before = result_of({}).report.iteration;
   EXPECT_EQ(result_of({kModules}).report.iteration, before);

@@ -127,7 +127,7 @@ TEST(TorchtitanImport, ReadsFsdpWithAndWithoutAPipeline) {
   const Draft never =
       torchtitan("data_parallel_shard_degree = 8\nfsdp_reshard_after_forward = \"never\"\n");
   EXPECT_FALSE(read(never).modelled->state.reshard_after_forward);
-  EXPECT_TRUE(never.notes.size() == 1) << scenario_of(never);  // selective recomputation
+  EXPECT_EQ(never.recompute, "{granularity: full, every: 2}") << "its usual option";
   const std::string pipeline = "data_parallel_shard_degree = 8\npipeline_parallel_degree = 2\n";
   const ParameterState staged = read(torchtitan(pipeline)).modelled->state;
   EXPECT_FALSE(staged.reshard_after_forward);

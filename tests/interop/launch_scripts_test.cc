@@ -212,6 +212,13 @@ TEST(LaunchScript, RefusesProgramsOfOtherArguments) {
       InputError);
 }
 
+TEST(LaunchScript, RefusesRetrievalAndTeachers) {
+  const std::string run = "run pretrain_gpt.py --world-size 8 --bf16" + kModel;
+  EXPECT_THROW((void)imported("run pretrain_retro.py --world-size 8 --bf16" + kModel), InputError);
+  EXPECT_THROW((void)imported(run + "--retro-add-retriever"), InputError);
+  EXPECT_THROW((void)imported(run + "--export-kd-teacher-load t"), InputError);
+}
+
 TEST(LaunchScript, PassesAChecksEndOfTheScript) {
   const std::string text =
       "MASTER=${MASTER:-}\nif [ -z \"$MASTER\" ]; then\n  exit 1\nfi\n"
@@ -263,6 +270,12 @@ TEST(LaunchScript, TakesMegatronDeepSpeedsSettings) {
           .find("capacity_factor: 1.25"),
       std::string::npos);
   EXPECT_EQ(stops_of(imported(experts + "8 8 16 16")), std::vector<std::string>{"num_experts"});
+}
+
+TEST(LaunchScript, PutsDeepSpeedsOptimizerOnTheHost) {
+  const std::string text = "deepspeed pretrain_gpt.py --deepspeed --world-size 8 --bf16" + kModel;
+  EXPECT_EQ(read(imported(text + "--cpu-optimizer")).modelled->state.optimizer.host_fraction, 1);
+  EXPECT_EQ(read(imported(text)).modelled->state.optimizer.host_fraction, 0);
 }
 
 TEST(LaunchScript, ReadsBertsProgramAsAModelThatSeesBothSides) {
@@ -318,6 +331,9 @@ TEST(LaunchScript, KnowsBertByItsVocabulary) {
 }
 
 TEST(LaunchScript, RefusesToAnswerAndStopsAtModelsOfOtherTools) {
+  EXPECT_EQ(stops_of(imported(
+                "run pretrain_gpt.py --world-size 8 --bf16 --fsdp2-config-path f.yaml" + kModel)),
+            std::vector<std::string>{"fsdp2_config_path"});
   EXPECT_THROW((void)imported("run tasks/msdp/main.py --sample-output-file o.txt" + kModel),
                InputError);
   const std::string flags = "run finetune.py --bf16 --world-size 8" + kModel;

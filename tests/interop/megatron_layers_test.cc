@@ -45,15 +45,18 @@ TEST(MegatronLayers, KeepScoresWhereNoKernelFusesAttention) {
   EXPECT_TRUE(flash("--transformer-impl local --use-flash-attn"));
   EXPECT_FALSE(flash("--deepspeed"));
   EXPECT_TRUE(flash("--deepspeed --use-flash-attn-v2"));
+  // Megatron-LM's of before Transformer Engine.
+  EXPECT_FALSE(flash("--data-impl mmap"));
+  EXPECT_TRUE(flash("--data-impl mmap --use-flash-attn"));
 }
 
 TEST(MegatronLayers, DropOutAsTheFrameworkDoesUnlessTold) {
   const auto drops = [](const std::string& more) {
-    const Settings settings = read_yaml_settings(
-        "megatron", "c.yaml",
-        "world_size: 8\nmodel_name: {model: llama3-8b}\nmodel: {seq_length: 4096}\n"
-        "train: {global_batch_size: 16, micro_batch_size: 1}\n" +
-            more);
+    const Settings settings =
+        read_yaml_settings("megatron", "c.yaml",
+                           "world_size: 8\nmodel_name: {model: llama3-8b}\nseq_length: 4096\n"
+                           "global_batch_size: 16\nmicro_batch_size: 1\n" +
+                               more);
     const Draft draft = megatron_draft(settings, "dgx-h100");
     return has_key(draft.memory, "dropout");
   };
@@ -85,6 +88,20 @@ TEST(MegatronLayers, ReadsHybridPatternsAndTheirStages) {
   EXPECT_EQ(drafted(hybrid + "--hybrid-layer-pattern MZ").stops[0].first, "hybrid_layer_pattern");
 }
 
+// By hand, as mamba_hybrid_layer_allocation.py places them.
+TEST(MegatronLayers, PlacesSharesOfAHybridsLayers) {
+  const auto pattern = [](const std::string& flags) {
+    return model_of("--spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec " + flags)
+        .layer_pattern;
+  };
+  EXPECT_EQ(pattern("--hybrid-attention-ratio 0.25"), "MM*");
+  EXPECT_EQ(pattern("--hybrid-attention-ratio 0.125 --hybrid-mlp-ratio 0.5"), "M-M-*-");
+  EXPECT_EQ(pattern(""), "M") << "without shares all layers are Mamba's";
+  EXPECT_EQ(stop_of("--hybrid-attention-ratio 0.5 --hybrid-mlp-ratio 0.5"),
+            "hybrid_attention_ratio");
+  EXPECT_EQ(model_of("").layer_pattern, "");
+}
+
 TEST(MegatronLayers, ReadsWindows) {
   const Transformer model = model_of("--window-size 127,0 --window-attn-skip-freq 2");
   EXPECT_EQ(model.attention_window, 128);
@@ -101,6 +118,12 @@ TEST(MegatronLayers, ReadsWhichLayersHaveExperts) {
   EXPECT_EQ(model_of(moe + "--first-k-dense-replace 3").experts->first_dense_layers, 3);
   EXPECT_EQ(model_of(moe + "--first-k-dense-replace -1").experts->first_dense_layers, 0);
   EXPECT_EQ(stop_of(moe + "--moe-layer-freq ([0,1,1]*2+[1]*2)"), "moe_layer_freq");
+  // Megatron-DeepSpeed's, unless it says otherwise: every second layer, one expert a token.
+  const Experts theirs = *model_of("--deepspeed --use-flash-attn --num-experts 8").experts;
+  EXPECT_EQ(theirs.first_dense_layers, 1);
+  EXPECT_EQ(theirs.every, 2);
+  EXPECT_EQ(theirs.experts_per_token, 1);
+  EXPECT_EQ(model_of("--deepspeed --num-experts 8 --expert-interval 1").experts->every, 1);
 }
 
 TEST(MegatronLayers, TakesPaddedExpertsForBalancedOnes) {
@@ -130,6 +153,10 @@ TEST(MegatronLayers, ReadsMindSpeedsNames) {
   const Transformer model = model_of("--post-norm --attention-head-type multiquery");
   EXPECT_TRUE(model.post_norms);
   EXPECT_EQ(model.num_query_groups, 1);
+  // Every tensor rank has the keys whole.
+  EXPECT_EQ(
+      model_of("--attention-head-type multiquery --tensor-model-parallel-size 4").num_query_groups,
+      4);
   std::string plain = kSmall;
   plain.erase(plain.find("--swiglu "), 9);
   EXPECT_FALSE(read(drafted(plain + "--bf16")).modelled->model.gated_mlp);
@@ -182,6 +209,14 @@ TEST(MegatronRecompute, ReadsBlocksAndGroups) {
   EXPECT_EQ(layers("--recompute-method block --recompute-num-layers 3").first, 3);
   EXPECT_EQ(layers("--recompute-method uniform --recompute-num-layers 2").group, 2);
   EXPECT_EQ(layers("--recompute-method block --recompute-num-layers 4").first, 4);
+}
+
+TEST(MegatronRecompute, ReadsTheSettingOfExpertsAlone) {
+  const std::string experts = kSmall + "--bf16 --num-experts 8 --moe-layer-recompute ";
+  EXPECT_EQ(drafted(experts).recompute, "[core_attn, moe]");
+  EXPECT_EQ(drafted(experts + "--recompute-granularity selective --recompute-modules mla_up_proj")
+                .recompute,
+            "[mla_up_proj, moe]");
 }
 
 TEST(MegatronAdapters, TrainAlone) {

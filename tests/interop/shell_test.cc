@@ -40,6 +40,11 @@ TEST(Shell, SplitsWhatIsExpandedWithoutQuotes) {
             "run|--p|--q|--x|1|--y|2|--z\n");
 }
 
+TEST(Shell, TakesApostrophesInQuotesAsTheyStand) {
+  EXPECT_EQ(run("A=7\nB=\"didn't\"\necho \"isn't $A\"\nrun $B \"'$A' it's\""),
+            "run|didn't|'7' it's\n");
+}
+
 TEST(Shell, EndsCommandsWhereTheyEnd) {
   EXPECT_EQ(run("set -x\nrun --fp16\nset +x\nrun --a; run --b | tee log; run --c > out 2>&1 &\n"
                 "run --d &> log && run --e \\\n  --f # --g\n"),

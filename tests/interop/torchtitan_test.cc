@@ -112,6 +112,62 @@ TEST(TorchtitanExport, WritesItsSettingsAlone) {
   EXPECT_GT(keys, 100U);
 }
 
+Draft draft_of_job(const std::string& text) {
+  return torchtitan_draft(read_toml_settings("torchtitan", "job.toml", text), "dgx-h100");
+}
+
+std::string value_of(const Section& section, const std::string& key) {
+  const auto found = std::ranges::find(section, key, &Section::value_type::first);
+  return found == section.end() ? "-" : found->second;
+}
+
+TEST(TorchtitanImport, RecomputesEverySecondLayerUnlessToldHow) {
+  const std::string job = "world_size = 8\n[model]\nname = \"llama3\"\nflavor = \"8B\"\n";
+  EXPECT_EQ(draft_of_job(job).recompute, "{granularity: full, every: 2}");
+  EXPECT_EQ(draft_of_job(job + "[activation_checkpoint]\nselective_ac_option = \"op\"\n").recompute,
+            "pointwise");
+  EXPECT_EQ(draft_of_job(job + "[activation_checkpoint]\nmode = \"none\"\n").recompute, "");
+}
+
+TEST(TorchtitanImport, ReadsASectionOfFewerBitsWhereAConverterNeedsIt) {
+  const auto job = [](const std::string& model, const std::string& converters) {
+    return draft_of_job("world_size = 8\n[model]\n" + model + "\nconverters = [" + converters +
+                        "]\n[quantize.linear.float8]\nfilter_fqns = [\"output\"]\n"
+                        "[quantize.grouped_mm.float8]\nfqns = [\"experts\"]\n");
+  };
+  const std::string dense = "name = \"llama3\"\nflavor = \"8B\"";
+  const std::string experts = "name = \"deepseek_v3\"\nflavor = \"16B\"";
+  const Draft none = job(dense, "");
+  EXPECT_TRUE(none.stops.empty());
+  EXPECT_EQ(value_of(none.memory, "precision"), "bf16");
+  const Draft linear = job(dense, "\"quantize.linear.float8\"");
+  EXPECT_TRUE(linear.stops.empty());
+  EXPECT_EQ(value_of(linear.memory, "precision"), "fp8");
+  EXPECT_EQ(value_of(job(dense, "\"quantize.linear.mx\"").memory, "precision"), "mxfp8");
+  EXPECT_TRUE(job(experts, "").stops.empty());
+  EXPECT_TRUE(
+      job(experts, "\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"").stops.empty());
+  const Draft apart =
+      draft_of_job("world_size = 8\n[model]\n" + experts + "\nconverters = [\"float8\"]\n");
+  ASSERT_EQ(apart.stops.size(), 1U);
+  EXPECT_EQ(apart.stops[0].first, "model.converters");
+}
+
+TEST(TorchtitanImport, DividesExpertsAsTheSettingSays) {
+  const std::string job =
+      "world_size = 16\n[model]\nname = \"deepseek_v3\"\nflavor = \"16B\"\n[parallelism]\n"
+      "tensor_parallel_degree = 2\nexpert_parallel_degree = 8\n";
+  EXPECT_EQ(value_of(draft_of_job(job).parallel, "expert_tensor_parallel_size"), "-");
+  const Draft one = draft_of_job(job + "expert_tensor_parallel_degree = 1\n");
+  EXPECT_EQ(value_of(one.parallel, "expert_tensor_parallel_size"), "1");
+  EXPECT_TRUE(one.not_modelled.empty());
+}
+
+TEST(TorchtitanImport, RefusesADiffusionModel) {
+  EXPECT_THROW(draft_of_job("[model]\nname = \"flux\"\n[encoder]\nt5_encoder = \"t5\"\n"),
+               InputError);
+}
+
 TEST(TorchtitanExport, SaysWhyItDoesNotRunACase) {
   const std::string four = "pipeline_model_parallel_size: 4";
   const auto refused = [](const Case& made, const std::string& why) {

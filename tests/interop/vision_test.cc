@@ -137,6 +137,14 @@ TEST(Vision, TakesMegatronsSidesWhereAScriptSaysNone) {
   EXPECT_EQ(made.model.encoder->inputs, 3 * 16 * 16);
 }
 
+TEST(Vision, PutsImagesBeforeTheTextWhereNoLengthOfBothIsSaid) {
+  std::string text = kLlava + "--vision-model-type internvit";
+  text.replace(text.find("256 --decoder-seq-length 3200"), 29, "2048");
+  const Draft draft = megatron_draft(read_arguments("run.sh", text), "dgx-h100");
+  const Scenario made = read_scenario(YamlSource("imported.yaml", scenario_of(draft)));
+  EXPECT_EQ(made.modelled->context.seq_length, 2048 + 256);
+}
+
 TEST(Vision, SaysWhichClassTokensItLeavesOut) {
   const auto said = [](const Draft& draft, const std::string& what) {
     return std::ranges::any_of(draft.not_modelled, [&](const std::string& each) {

@@ -1,4 +1,5 @@
 // Configurations in YAML as settings: their sections, names and interpolations.
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <map>
 
@@ -52,6 +53,31 @@ TEST(YamlSettings, LeavesASectionItsOwnLeaves) {
                        {"model_parallel_size", "-"},
                        {"attention_backend", "AttnBackend.auto"},
                        {"use_distributed_optimizer", "true"}});
+}
+
+// FlagScale: a file of the run names that of the training, and the program of both.
+TEST(YamlSettings, FollowsTheTrainingOfARunAndKnowsItsProgram) {
+  const std::string run =
+      "defaults:\n  - _self_\n  - train: small\nexperiment:\n  task: {type: train, entrypoint: "
+      "flagscale/train/train_gpt.py}\n  runner: {nnodes: 2, nproc_per_node: 8}\n";
+  const std::string training =
+      "system: {tensor_model_parallel_size: 2}\nmodel: {num_layers: 4, hidden_size: 64, "
+      "num_attention_heads: 4}\ndata: {tokenizer: {tokenizer_type: A, vocab_size: 1000, "
+      "make_vocab_size_divisible_by: 64}}\n";
+  const Given files{{"train/small.yaml", training}};
+  EXPECT_EQ(value(run, "num_layers", {}, files), "4");
+  EXPECT_EQ(value(run, "nnodes", {}, files), "2");
+  EXPECT_EQ(value(run, "program", {}, files), "flagscale/train/train_gpt.py");
+  EXPECT_EQ(value(run, "vocab_size", {}, files), "1000");
+  EXPECT_EQ(value(run, "make_vocab_size_divisible_by", {}, files), "64");
+  const std::string folder = std::filesystem::current_path().filename().string();
+  const auto program = [&](const char* name) {
+    const std::string above = "defaults: [{train: small}]\nexperiment: {task: {entrypoint: train_" +
+                              std::string(name) + ".py}}\n";
+    return settings_of(training, {}, {{"../" + folder + ".yaml", above}});
+  };
+  EXPECT_NO_THROW(program("gpt").refuse_other_models());
+  EXPECT_THROW(program("rwkv").refuse_other_models(), InputError);
 }
 
 TEST(YamlSettings, ResolvesInterpolations) {
@@ -169,11 +195,32 @@ TEST(YamlSettings, TakesTheLengthOfNemosTrainingData) {
       << "T5's";
 }
 
-// Files of Megatron-Bridge override a recipe: bf16, and LoRA beside a rank of adapters.
+TEST(YamlSettings, RefusesReinforcementLearningAndRetrieval) {
+  for (const char* text :
+       {"grpo: {num_prompts_per_step: 32}\npolicy: {train_global_batch_size: 512, "
+        "megatron_cfg: {tensor_model_parallel_size: 2, bf16: true}}\n",
+        "name: megatron_retro\nmodel: {num_layers: 4}\n",
+        "name: megatron_llama_distill\nmodel: {num_layers: 4}\n"}) {
+    EXPECT_THROW(settings_of(text).refuse_other_models(), InputError) << text;
+  }
+}
+
+// Files of Megatron-Bridge override a recipe: bf16, no dropout, optimizer states that are divided,
+// and LoRA beside a rank of adapters.
 TEST(YamlSettings, TakesWhatBridgesRecipesHave) {
   const std::string text =
       "train: {micro_batch_size: 2}\nmodel: {seq_length: 64}\npeft: {dim: 8}\n";
-  expect_values(text, {{"mixed_precision", "bf16_mixed"}, {"peft", "lora"}, {"dim", "8"}});
+  expect_values(text, {{"mixed_precision", "bf16_mixed"},
+                       {"peft", "lora"},
+                       {"dim", "8"},
+                       {"hidden_dropout", "0"},
+                       {"use_distributed_optimizer", "true"},
+                       {"overlap_grad_reduce", "-"}});
+  expect_values("train: {micro_batch_size: 2}\nmodel: {hidden_dropout: 0.2}\n",
+                {{"hidden_dropout", "0.2"}, {"overlap_grad_reduce", "true"}});
+  EXPECT_EQ(value("train: {a: 2}\nmodel: {b: 1}\nddp: {use_distributed_optimizer: false}\n",
+                  "overlap_param_gather"),
+            "-");
   EXPECT_EQ(value("train: {train_iters: 2}\nmodel: {bf16: false}\n", "mixed_precision"), "-");
   EXPECT_EQ(value("model: {seq_length: 64}\n", "mixed_precision"), "-");
 }

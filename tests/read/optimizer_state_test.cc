@@ -105,7 +105,11 @@ TEST(ReadRecompute, TakesAPartOfTheLayers) {
 }
 
 TEST(ReadRecompute, TakesTheEncoderApart) {
-  EXPECT_TRUE(refuses({{"recompute", "{granularity: full, encoder: none}"}}, "has no encoder"));
+  for (const char* apart :
+       {"{granularity: full, encoder: none}", "{granularity: full, encoder: full}",
+        "{granularity: none, encoder: none}"}) {
+    EXPECT_TRUE(refuses({{"recompute", apart}}, "has no encoder")) << apart;
+  }
   EXPECT_TRUE(
       refuses({{"recompute", "{granularity: [mlp_act], encoder: full}"}}, "beside modules"));
   EXPECT_TRUE(refuses({{"recompute", "{granularity: [mlp_act], method: uniform}"}}, "block"));

@@ -16,8 +16,8 @@ struct NamedSpec {
 const NamedSpec* find_spec(std::string_view name) {
   static const NamedSpec kSpecs[] = {{"local"},
                                      {"gpt_layer_specs"},
-                                     {"hybrid_layer_specs"},
-                                     {"mamba_layer_specs"},
+                                     {"hybrid_layer_specs", {.mamba = true}},
+                                     {"mamba_layer_specs", {.mamba = true}},
                                      {"hybrid_mamba_mla_layer_specs"},
                                      {"qwen2_moe_spec"},
                                      {"qwen3_spec"},
@@ -51,7 +51,8 @@ std::pair<std::string, std::string> parts_of(std::string text) {
 
 LayerSpec layer_spec(Settings& settings, Draft& draft) {
   const auto text = settings.text({"spec"});
-  if (!text) return {};
+  const auto program = settings.text({"program"}).value_or("");
+  if (!text) return {.mamba = program.find("pretrain_mamba") != std::string::npos};
   const auto [module, object] = parts_of(*text);
   // Primus' have Kimi's or gated delta attention in Mamba's place.
   const bool other = object.starts_with("kda_") || object.starts_with("gdn_");

@@ -314,11 +314,20 @@ void stop_at_tokenizer(Settings& settings, Draft& draft) {
                  fmt::format("tokenizer_type {}, of models with an encoder", tokenizer));
 }
 
+// A script with an argument that Megatron-LM had before Transformer Engine's layers were its usual
+// ones.
+bool has_older_arguments(const Settings& settings) {
+  const bool older = settings.has("data_impl") || settings.has("DDP_impl") ||
+                     settings.has("checkpoint_activations") || settings.has("attention_head_type");
+  return older && !settings.command().empty() && !settings.has("transformer_impl");
+}
+
 // Transformer Engine picks fused attention by itself. Megatron-LM's own layers, of which
 // Megatron-DeepSpeed knows no others, have it where they are told.
 bool attends_by_flash(Settings& settings) {
   const auto backend = settings.text({"attention_backend"}).value_or("auto");
-  const bool local = settings.text({"transformer_impl"}).value_or("") == "local";
+  const bool local =
+      settings.text({"transformer_impl"}).value_or("") == "local" || has_older_arguments(settings);
   const bool deepspeed = settings.has("deepspeed") || settings.has("deepspeed_config");
   const bool own = local || deepspeed;
   if (own && !settings.is_set({"use_flash_attn", "use_flash_attn_v1", "use_flash_attn_v2",

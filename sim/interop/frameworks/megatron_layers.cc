@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "sim/interop/frameworks/sparse_attention.h"
@@ -219,11 +220,18 @@ std::vector<int> expert_flags(const std::string& text, long layers) {
   return std::cmp_equal(flags.size(), layers) ? flags : std::vector<int>{};
 }
 
+bool is_of_deepspeed(const Settings& settings) {
+  return settings.has("moe_expert_parallel_size") || settings.has("deepspeed") ||
+         settings.has("deepspeed_config");
+}
+
 void put_expert_layers(Settings& settings, long layers, Draft& draft) {
   const auto stated = settings.text({"moe_layer_freq"});
   const std::string text = stated && *stated != "-1" ? *stated : "1";
   const auto behind = settings.number({"first_k_dense_replace"}, -1);  // MindSpeed's; -1: none
-  const auto interval = settings.number({"expert_interval"}, 1);       // Megatron-DeepSpeed's
+  // Megatron-DeepSpeed's, of which every second layer has experts unless it says otherwise.
+  auto interval = settings.number({"expert_interval"}, 1);
+  if (is_of_deepspeed(settings) && !interval && !stated) interval = 2;
   std::vector<int> flags = expert_flags(text, layers);
   for (long i = 0; i < std::min(behind.value_or(0), static_cast<long>(flags.size())); ++i) {
     flags[i] = 0;
@@ -316,9 +324,54 @@ std::vector<long> numbers_of(const std::string& text) {
   return numbers;
 }
 
+namespace {
+
+// Every so many layers that are Mamba's becomes another, the first after `run` of them.
+void replace_evenly(std::string& layers, double run, char other) {
+  constexpr double kHalf = 0.5;
+  double left = run;
+  for (char& layer : layers) {
+    if (layer != 'M') continue;
+    if (left < kHalf) {
+      layer = other;
+      left += run;
+    } else {
+      left -= 1;
+    }
+  }
+}
+
+// Megatron-LM's pattern where shares of the layers are attention and MLPs: even runs of Mamba
+// layers between the first, among which the others stand (mamba_hybrid_layer_allocation.py).
+std::string pattern_of_shares(Settings& settings, Draft& draft) {
+  const double attention = settings.real({"hybrid_attention_ratio"}).value_or(0);
+  const double mlp = settings.real({"hybrid_mlp_ratio"}).value_or(0);
+  const auto layers = settings.number({"num_layers"}, 1);
+  constexpr long kMostLayers = 1 << 16;
+  if (attention == 0 && mlp == 0) return "";
+  if (!layers || *layers > kMostLayers || std::min(attention, mlp) < 0 || attention + mlp >= 1) {
+    not_understood(
+        draft, "hybrid_attention_ratio",
+        fmt::format("hybrid_attention_ratio {:g}, hybrid_mlp_ratio {:g}", attention, mlp));
+    return "";
+  }
+  // Halves go to the even number, as Python rounds them.
+  const auto all = static_cast<double>(*layers);
+  const double attending = std::nearbyint(all * attention);
+  const double wide = std::nearbyint(all * mlp);
+  std::string pattern(static_cast<size_t>(*layers), 'M');
+  replace_evenly(pattern, (all - attending) / (attending + 1), '*');
+  if (wide > 0) replace_evenly(pattern, (all - attending - wide) / wide, '-');
+  return pattern;
+}
+
+}  // namespace
+
 std::string hybrid_pattern(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   const bool hybrid = settings.is_set({"is_hybrid_model"});
-  const auto text = settings.text({"hybrid_layer_pattern", "hybrid_override_pattern"});
+  auto text = settings.text({"hybrid_layer_pattern", "hybrid_override_pattern"});
+  const std::string shares = pattern_of_shares(settings, draft);
+  if (!text && !shares.empty()) text = shares;
   if (!text && hybrid) {
     not_understood(draft, "is_hybrid_model", "is_hybrid_model, without a pattern of its layers");
   }
@@ -369,7 +422,8 @@ void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes
   const long topk = settings.number({"moe_router_topk"}, 1).value_or(2);
   // Megatron-DeepSpeed's experts are one a token unless it says otherwise.
   const auto theirs = settings.number({"topk"}, 1);
-  const bool theirs_alone = settings.find({"moe_expert_parallel_size"}) != nullptr;
+  (void)settings.find({"moe_expert_parallel_size"});
+  const bool theirs_alone = is_of_deepspeed(settings) && !settings.has("moe_router_topk");
   const long size =
       settings.number({"moe_ffn_hidden_size", "moe_intermediate_size"}, 1).value_or(ffn);
   const bool bias = settings.is_set({"moe_router_enable_expert_bias"});

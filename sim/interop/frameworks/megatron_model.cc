@@ -10,7 +10,7 @@
 namespace pipesim {
 namespace {
 
-void put_attention(Settings& settings, long heads, Draft& draft) {
+void put_attention(Settings& settings, long heads, long tensor, Draft& draft) {
   Section& model = draft.model;
   put(model, "num_attention_heads", heads);
   // num_query_groups counts with --group-query-attention; files name it alone.
@@ -18,7 +18,16 @@ void put_attention(Settings& settings, long heads, Draft& draft) {
   const auto groups = settings.number({"num_query_groups", "n_head_kv", "num_key_value_heads"}, 1);
   const bool one = settings.text({"attention_head_type"}) == "multiquery";  // Pai-Megatron-Patch's
   if (groups && grouped.value_or(true)) put(model, "num_query_groups", *groups);
-  if (!groups && one) put(model, "num_query_groups", 1);
+  if (!groups && one) {
+    // Every tensor rank has the keys whole.
+    put(model, "num_query_groups", tensor);
+    if (tensor > 1) {
+      draft.notes.push_back(
+          fmt::format("{} groups of query heads: a copy of one's keys on every "
+                      "tensor rank",
+                      tensor));
+    }
+  }
   if (const auto channels = settings.number({"kv_channels"}, 1)) {
     put(model, "kv_channels", *channels);
   }
@@ -194,7 +203,7 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   const long ffn = ffn_size(settings, *hidden, gated);
   put(draft.model, "ffn_hidden_size", ffn);
   if (gated) put_flag(draft.model, "gated_linear_unit", true);
-  put_attention(settings, *heads, draft);
+  put_attention(settings, *heads, sizes.tensor, draft);
   if (spec.output_gate) put_flag(draft.model, "attention_output_gate", true);
   put_bert(settings, draft);
   put_vocabulary(settings, sizes, draft);

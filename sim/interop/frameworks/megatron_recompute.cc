@@ -194,12 +194,15 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
   const bool set = settings.is_set(
       {"checkpoint_activations", "enable_gradient_checkpointing", "gradient_checkpointing"});
   const bool whole = set || names_a_method_alone(settings);
+  const bool experts = settings.is_set({"moe_layer_recompute"});  // beside the other modules
   const auto granularity =
       settings.text({"recompute_granularity", "activations_checkpoint_granularity"})
-          .value_or(whole         ? "full"
-                    : activations ? "selective"
-                                  : "");
-  const auto modules = settings.text({"recompute_modules"});
+          .value_or(whole                    ? "full"
+                    : activations || experts ? "selective"
+                                             : "");
+  const auto named = settings.text({"recompute_modules"}).value_or("core_attn");
+  const bool apart = experts && named.find("moe ") == std::string::npos && !named.ends_with("moe");
+  const std::string modules = named + (apart ? " moe" : "");
   (void)settings.find({"enable_recompute_layers_per_pp_rank"});
   // Beside MindSpeed's swap_attention the first so many layers are recomputed whole.
   const long layers = settings.is_set({"swap_attention"})
@@ -212,7 +215,7 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
     const bool all = put_first_layers(settings, sizes, layers * sizes.parts, draft);
     put_recomputed_parts(settings, sizes, all, draft);
   } else if (granularity == "selective") {
-    draft.recompute = list_of(modules.value_or("core_attn"));
+    draft.recompute = list_of(modules);
     put_recomputed_parts(settings, sizes, false, draft);
   } else if (granularity.empty()) {
     put_recomputed_parts(settings, sizes, false, draft);

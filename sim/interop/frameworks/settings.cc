@@ -191,6 +191,18 @@ void Settings::add(Setting setting) {
   settings_.push_back(std::move(setting));
 }
 
+void Settings::move_section(const std::string& section, const std::string& to) {
+  for (Setting& setting : settings_) {
+    if (setting.name.starts_with(section)) setting.name.replace(0, section.size(), to);
+  }
+}
+
+void Settings::leave_out(const std::string& section) {
+  for (Setting& setting : settings_) {
+    setting.taken = setting.taken || setting.name.starts_with(section);
+  }
+}
+
 const Setting* Settings::find(std::initializer_list<const char*> names) {
   const Setting* found = nullptr;
   for (const char* name : names) {

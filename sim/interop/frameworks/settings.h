@@ -75,6 +75,10 @@ class Settings {
     return set;
   }
 
+  // Of names that begin with `section`: renames them, or takes them as without effect.
+  void move_section(const std::string& section, const std::string& to);
+  void leave_out(const std::string& section);
+
   [[nodiscard]] Untaken untaken() const;
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] bool empty() const { return settings_.empty(); }

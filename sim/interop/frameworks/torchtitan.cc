@@ -4,6 +4,7 @@
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sstream>
 #include <vector>
 
 #include "models/layer_context.h"
@@ -119,6 +120,11 @@ void put_degrees(const Degrees& degrees, Settings& settings, Draft& draft) {
   if (degrees.context > 1) put(parallel, "context_parallel_size", degrees.context);
   put_rotation(degrees, settings, draft);
   if (degrees.expert > 1) put(parallel, "expert_model_parallel_size", degrees.expert);
+  // Before the setting was there, tensor ranks divided each expert as well.
+  const auto of_expert = settings.number({"parallelism.expert_tensor_parallel_degree"}, 1);
+  if (of_expert && degrees.expert > 1 && degrees.tensor > 1) {
+    put(parallel, "expert_tensor_parallel_size", *of_expert);
+  }
   if (degrees.data > 1) put(parallel, "data_parallel_size", degrees.data);
   const bool sequence = settings.flag({"parallelism.enable_sequence_parallel"}).value_or(true);
   if (degrees.tensor > 1 && sequence) put_flag(parallel, "sequence_parallel", true);
@@ -230,17 +236,55 @@ void put_sharded(const Degrees& degrees, Settings& settings, Draft& draft) {
   }
 }
 
-void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
+// True where these stay in 16 bits here as well: the output and the router.
+bool leaves_ends(const std::string& modules) {
+  std::istringstream words(modules);
+  for (std::string word; words >> word;) {
+    if (word != "output" && word != "router.gate" && word != "auto_filter_small_kn") return false;
+  }
+  return true;
+}
+
+// Converters of linear layers, and of experts, which have one of their own. Their sections say
+// nothing where no converter is named.
+std::string precision_of(Settings& settings, Draft& draft) {
+  settings.move_section("quantize.grouped_mm.float8.", "float8.moe_");
+  settings.move_section("quantize.grouped_mm.mx.", "mx.moe_");
+  settings.move_section("quantize.linear.", "");
+  settings.move_section("quantize.dense.", "");
   const auto converters = settings.text({"model.converters"}).value_or("");
-  const bool float8 = converters.find("float8") != std::string::npos ||
-                      converters.find("mx") != std::string::npos ||
-                      settings.is_set({"training.enable_float8_linear"});
-  put(draft.memory, "kind", "model");
+  const auto names = [&converters](const char* word) {
+    return converters.find(word) != std::string::npos;
+  };
+  const bool float8 = names("float8") || settings.is_set({"training.enable_float8_linear",
+                                                          "float8.enable_float8_linear"});
+  const bool mx = names("mx");
+  if (!float8) settings.leave_out("float8.");
+  if (!mx) settings.leave_out("mx.");
   const auto parameters = settings.text({"training.mixed_precision_param"}).value_or("bfloat16");
-  put(draft.memory, "precision", float8 ? "fp8" : parameters == "float32" ? "fp32" : "bf16");
+  if (!float8 && !mx) return parameters == "float32" ? "fp32" : "bf16";
+  const auto experts =
+      settings.text({"float8.moe_fqns_prototype", "float8.moe_fqns", "mx.moe_fqns"}).value_or("");
+  const bool all = names("grouped") || experts.find("experts") != std::string::npos;
+  const auto& models = catalogue_models();
+  const auto model = std::ranges::find(models, draft.model_name, &Transformer::name);
+  if (model != models.end() && model->experts && !all) {
+    not_understood(draft, "model.converters",
+                   fmt::format("model.converters {}: experts compute in 16 bits", converters));
+  }
+  const auto apart = settings.text({"float8.filter_fqns", "mx.filter_fqns"}).value_or("");
+  if (!leaves_ends(apart)) {
+    draft.not_modelled.push_back(fmt::format("filter_fqns {}: in fewer bits here too", apart));
+  }
+  return mx ? "mxfp8" : "fp8";
+}
+
+void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
+  put(draft.memory, "kind", "model");
+  put(draft.memory, "precision", precision_of(settings, draft));
   put_sharded(degrees, settings, draft);
   const std::string mode = settings.text({"activation_checkpoint.mode"}).value_or("selective");
-  const auto option = settings.text({"activation_checkpoint.selective_ac_option"}).value_or("op");
+  const auto option = settings.text({"activation_checkpoint.selective_ac_option"}).value_or("2");
   if (mode == "full") draft.recompute = "full";
   if (mode != "full" && mode != "selective" && mode != "none") {
     not_understood(draft, "activation_checkpoint.mode",
@@ -264,6 +308,7 @@ Draft torchtitan_draft(Settings settings, const std::string& cluster) {
   Draft draft;
   draft.origin = fmt::format("{}, torchtitan's settings", settings.file());
   draft.cluster = cluster;
+  settings.refuse_other_models();
   draft.model_name = model_of(settings);
   if (draft.model_name.empty()) {
     draft.missing.emplace_back("the model, by a name of `pipesim list models`: model=NAME");

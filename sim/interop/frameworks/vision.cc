@@ -159,6 +159,16 @@ void note_class_tokens(Settings& settings, long class_tokens, long patches, Draf
                   class_tokens, patches, dropped ? "" : ", which the model takes too"));
 }
 
+// Megatron-LM's first LLaVA has no decoder_seq_length: the tokens of an image come before those of
+// seq_length.
+void add_image_tokens(const Settings& settings, long tokens, Draft& draft) {
+  const auto length = std::ranges::find(draft.batch, "seq_length", &Section::value_type::first);
+  if (settings.has("decoder_seq_length") || length == draft.batch.end()) return;
+  length->second = fmt::format("{}", std::stol(length->second) + tokens);
+  draft.notes.push_back(fmt::format(
+      "{} tokens of an image before those of seq_length, as without decoder_seq_length", tokens));
+}
+
 void put_llava(Settings& settings, const std::string& language, long tensor, Draft& draft) {
   constexpr long kColours = 3;
   const std::string vision = settings.text({"vision_model_type"}).value_or("clip");
@@ -176,7 +186,9 @@ void put_llava(Settings& settings, const std::string& language, long tensor, Dra
   put(draft.model, "encoder.patches", patches);
   note_class_tokens(settings, encoder.class_tokens, patches, draft);
   put(draft.model, "encoder.patch_inputs", kColours * patch * patch);
-  if (settings.is_set({"pixel_shuffle"})) put(draft.model, "encoder.merged_patches", 4);
+  const bool shuffled = settings.is_set({"pixel_shuffle"});
+  if (shuffled) put(draft.model, "encoder.merged_patches", 4);
+  add_image_tokens(settings, shuffled ? patches / 4 : patches, draft);
   put(draft.model, "encoder.projector_size", projector.size);
   put_tiles(settings, draft);
   put_frozen_parts(settings, draft);

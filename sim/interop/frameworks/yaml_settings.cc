@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cmath>
 #include <deque>
+#include <filesystem>
 #include <fmt/format.h>
+#include <span>
 
 #include "sim/core/letters.h"
 #include "sim/interop/frameworks/settings.h"
@@ -80,8 +82,8 @@ bool is_aside(const std::string& section) {
 
 // Sections that say a setting of the same name better than those before them do.
 int rank_of(const Path& path) {
-  static constexpr std::array<std::string_view, 6> kRising{"optimizer", "dist",    "train",
-                                                           "model",     "dataset", "ddp"};
+  static constexpr std::array<std::string_view, 7> kRising{
+      "tokenizer", "optimizer", "dist", "train", "model", "dataset", "ddp"};
   const auto* const found =
       path.size() < 2 ? kRising.end() : std::ranges::find(kRising, path[path.size() - 2]);
   return found == kRising.end() ? static_cast<int>(kRising.size())
@@ -97,6 +99,7 @@ class YamlSettings {
     const YamlValue root = open(file, text);
     if (!root.is_map()) root.fail("expected a map of settings");
     collect_root(root, 0);
+    if (has_section(root, "system") && has_section(root, "model")) take_program(file);
     for (const Leaf& leaf : leaves_) add(leaf);
     // NeMo's default. Its files alone say how to train beside the model.
     const bool nemo = has_section(root, "trainer") && has_section(root, "model");
@@ -115,14 +118,47 @@ class YamlSettings {
     std::string name = {};  // empty: the last part of the path, as Megatron-LM names it
   };
 
-  // Bridge's files override a recipe, which trains in bf16 unless they say otherwise.
+  // Bridge's files override a recipe, all of which train without dropout and divide optimizer
+  // states, and in bf16. Those that pretrain overlap their exchange.
   void take_bridge_recipe(const YamlValue& root) {
     if (!has_section(root, "train") || !has_section(root, "model")) return;
+    const auto add_missing = [&](const char* name, const char* value) {
+      if (!settings_.has(name)) settings_.add({name, {value}, root.where()});
+    };
+    add_missing("hidden_dropout", "0");
+    add_missing("attention_dropout", "0");
+    if (!settings_.has("use_distributed_optimizer")) {
+      add_missing("use_distributed_optimizer", "true");
+      const bool tunes = has_section(root, "peft") || settings_.has("peft");
+      if (!tunes) add_missing("overlap_grad_reduce", "true");
+      if (!tunes) add_missing("overlap_param_gather", "true");
+      settings_.note(
+          fmt::format("the distributed optimizer{}, as the recipes of Megatron-Bridge "
+                      "have it",
+                      tunes ? "" : " and its exchange beside passes"));
+    }
     for (const char* name : {"mixed_precision", "bf16", "fp16", "params_dtype"}) {
       if (settings_.has(name)) return;
     }
     settings_.add({"mixed_precision", {"bf16_mixed"}, root.where()});
     settings_.note("bf16, as the recipes of Megatron-Bridge have it");
+  }
+  // FlagScale's file of the run, train.yaml, says the program of the files in the folder train.
+  void take_program(const std::string& file) {
+    const auto folder = std::filesystem::absolute(file).parent_path().filename().string();
+    const std::string path = fmt::format("../{}.yaml", folder);
+    const auto text = reader_(path);
+    if (!text) return;
+    const YamlValue run = open(path, *text);
+    static const Path kProgram{"experiment", "task", "entrypoint"};
+    if (run.is_map()) find_program(run, kProgram);
+  }
+  void find_program(const YamlValue& map, std::span<const std::string> path) {
+    for (const auto& [key, value] : map.all_entries()) {
+      if (key != path.front()) continue;
+      if (path.size() == 1 && value.is_scalar()) leaves_.push_back({{key}, value, usual_});
+      if (path.size() > 1 && value.is_map()) find_program(value, path.subspan(1));
+    }
   }
   static bool has_section(const YamlValue& root, const char* name) {
     return std::ranges::any_of(root.all_entries(), [name](const auto& entry) {
@@ -149,8 +185,19 @@ class YamlSettings {
     }
     for (const auto& [key, value] : root.all_entries()) {
       if (key == "modules" && value.is_map()) return collect_modules(root, value, depth);
+      if (key == "defaults" && value.is_list()) follow_defaults(value, depth);
     }
     collect(root, {}, depth);
+  }
+  // Hydra's groups of files, of which these train.
+  void follow_defaults(const YamlValue& defaults, int depth) {
+    for (const YamlValue& each : defaults.list()) {
+      if (!each.is_map()) continue;
+      for (const auto& [group, name] : each.all_entries()) {
+        if ((group != "train" && group != "training") || !name.is_scalar()) continue;
+        follow(fmt::format("{}/{}.yaml", group, name.node().Scalar()), name, depth);
+      }
+    }
   }
   void collect(const YamlValue& map, const Path& path, int depth) {
     for (const auto& [key, value] : map.all_entries()) {
@@ -161,6 +208,7 @@ class YamlSettings {
       for (const std::string& part : parts_of(leaf_name(key))) within.push_back(part);
       if (key == "extends" || key == "bases" || key.starts_with("_") || is_aside(within.back())) {
         take_optimizer(within.back(), value);
+        take_vocabulary(within, value);
         continue;
       }
       if (value.is_map() && !is_object(value)) {
@@ -250,6 +298,15 @@ class YamlSettings {
       if (key == "name" && setting.is_scalar()) {
         name_optimizer(setting.node().Scalar(), setting.where());
       }
+    }
+  }
+  void take_vocabulary(const Path& path, const YamlValue& value) {
+    if (path.back() != "tokenizer" || !value.is_map()) return;
+    for (const auto& [key, setting] : value.all_entries()) {
+      if (key != "vocab_size" && key != "make_vocab_size_divisible_by") continue;
+      Path within = path;
+      within.push_back(key);
+      leaves_.push_back({within, setting, usual_});
     }
   }
   void name_optimizer(const std::string& name, const Location& where) {
@@ -349,6 +406,7 @@ class YamlSettings {
                                          {"overlap_grad_sync", "overlap_grad_reduce"},
                                          {"overlap_param_sync", "overlap_param_gather"},
                                          {"use_flash_attention", "use_flash_attn"},
+                                         {"entrypoint", "program"},
                                          {"transformer_engine", "transformer_impl", "local"}};
     const auto* const found = std::ranges::find(kNames, name, &Renamed::name);
     return found == std::end(kNames) ? Renamed{name, name} : *found;

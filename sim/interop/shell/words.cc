@@ -283,10 +283,11 @@ void ShellWords::expand_parts(const std::string& raw, const ShellPlace& where, b
                               Fields& to) {
   if (++depth_ > kDeepestWords) fail(where, "variables within variables, too deep");
   for (size_t at = 0; at < raw.size();) {
-    const size_t end = shell_part_end(raw, at);
+    const char c = raw[at];
+    // An apostrophe in a quote stands for itself.
+    const size_t end = quoted && c == '\'' ? at + 1 : shell_part_end(raw, at);
     if (end == std::string::npos) fail(where, "a quote or bracket here has no end");
     const std::string part = raw.substr(at, end - at);
-    const char c = raw[at];
     at = end;
     if (c == '\\') {
       to.add(escaped(part, quoted), true);
