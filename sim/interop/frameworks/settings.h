@@ -75,7 +75,7 @@ class Settings {
     return set;
   }
 
-  // Of names that begin with `section`: renames them, or takes them as without effect.
+  // Renames the settings whose names begin with `section`, or takes them as without effect.
   void move_section(const std::string& section, const std::string& to);
   void leave_out(const std::string& section);
 

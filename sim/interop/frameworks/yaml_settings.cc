@@ -118,8 +118,8 @@ class YamlSettings {
     std::string name = {};  // empty: the last part of the path, as Megatron-LM names it
   };
 
-  // Bridge's files override a recipe, all of which train without dropout and divide optimizer
-  // states, and in bf16. Those that pretrain overlap their exchange.
+  // Bridge's files override a recipe. All recipes have bf16, no dropout and the distributed
+  // optimizer; pretraining overlaps its exchange.
   void take_bridge_recipe(const YamlValue& root) {
     if (!has_section(root, "train") || !has_section(root, "model")) return;
     const auto add_missing = [&](const char* name, const char* value) {
