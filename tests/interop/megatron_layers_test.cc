@@ -211,6 +211,12 @@ TEST(MegatronRecompute, ReadsBlocksAndGroups) {
   EXPECT_EQ(layers("--recompute-method block --recompute-num-layers 4").first, 4);
 }
 
+TEST(MegatronRecompute, StopsWhereTensorRanksDivideALayersInput) {
+  const std::string parts = "--recompute-granularity full --partition-activations ";
+  EXPECT_EQ(stop_of(parts + "--tensor-model-parallel-size 2"), "partition_activations");
+  EXPECT_EQ(stop_of(parts), "");
+}
+
 TEST(MegatronRecompute, ReadsTheSettingOfExpertsAlone) {
   const std::string experts = kSmall + "--bf16 --num-experts 8 --moe-layer-recompute ";
   EXPECT_EQ(drafted(experts).recompute, "[core_attn, moe]");

@@ -43,6 +43,11 @@ bool put_first_layers(Settings& settings, const MegatronSizes& sizes, long layer
 // Whole layers: with `block` the first of each stage, with `uniform` so many from one input. True
 // where these are all.
 bool put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  // DeepSpeed's, of which nothing is left on one tensor rank.
+  if (settings.is_set({"partition_activations"}) && sizes.tensor > 1) {
+    not_understood(draft, "partition_activations",
+                   "partition_activations: tensor ranks keep a part each of a layer's input");
+  }
   const auto method =
       settings.text({"recompute_method", "activations_checkpoint_method"}).value_or("uniform");
   const long layers =
