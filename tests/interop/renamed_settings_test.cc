@@ -86,6 +86,10 @@ TEST(TrainingLog, SaysAStepOfEveryFramework) {
   EXPECT_NEAR(steps_of_log("elapsed_time_per_iteration_ms: 2.35K | x").median.value(), 2.35, 1e-9);
   EXPECT_NEAR(steps_of_log("loss: 1  tps: 4,000  mfu", {.tokens_per_gpu = 8000}).median.value(), 2,
               1e-9);
+  EXPECT_NEAR(
+      steps_of_log("\x1b[33mmemory: 3GiB  \x1b[34mtps: 4,000\x1b[0m", {.tokens_per_gpu = 8000})
+          .median.value(),
+      2, 1e-9);
   EXPECT_NEAR(steps_of_log("CurrSamplesPerSec=12.5, x", {.samples = 50}).median.value(), 4, 1e-9);
   EXPECT_EQ(steps_of_log("loss: 1  tps: 4,000  mfu").lines, 0U) << "of a size that is not known";
 }

@@ -37,6 +37,23 @@ double seconds_of(const StepForm& form, double number, const StepSize& size) {
          number;
 }
 
+// The log without a terminal's colours, which torchtitan writes between its numbers.
+std::string without_colours(std::string_view log) {
+  std::string text;
+  text.reserve(log.size());
+  for (size_t at = 0; at < log.size();) {
+    const size_t end = log.substr(at).starts_with("\x1b[")
+                           ? log.find_first_not_of("0123456789;", at + 2)
+                           : std::string_view::npos;
+    if (end != std::string_view::npos && log[end] == 'm') {
+      at = end + 1;
+    } else {
+      text += log[at++];
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<double> logged_number(std::string_view text, std::string_view* rest) {
@@ -75,10 +92,11 @@ StepSize step_size(const Scenario& scenario) {
 
 LoggedSteps steps_of_log(std::string_view log, const StepSize& size) {
   constexpr std::size_t kWarmUp = 3;
+  const std::string text = without_colours(log);
   std::vector<double> all;
   for (const StepForm& form : kStepForms) {
     if (!all.empty()) break;
-    for_each_place(log, form.key, [&](std::string_view behind, size_t) {
+    for_each_place(text, form.key, [&](std::string_view behind, size_t) {
       const double seconds = seconds_of(form, logged_number(behind).value_or(0), size);
       if (seconds > 0 && seconds < 1e9) all.push_back(seconds);
     });
