@@ -278,6 +278,22 @@ TEST(LaunchScript, PutsDeepSpeedsOptimizerOnTheHost) {
   EXPECT_EQ(read(imported(text)).modelled->state.optimizer.host_fraction, 0);
 }
 
+TEST(LaunchScript, KnowsWhatMsSwiftHasWithoutASetting) {
+  const std::string text =
+      "NPROC_PER_NODE=8 megatron sft --model a/b --max_length 2048 --packing true --merge_lora "
+      "true "
+      "--micro_batch_size 1 --global_batch_size 16 --tensor_model_parallel_size 2 ";
+  const Given given{{"world_size", "8"}, {"model", "llama3-8b"}};
+  const Draft draft = imported(text, given);
+  EXPECT_EQ(draft.recompute, "[core_attn]");
+  const Modelled made = *read(draft).modelled;
+  EXPECT_EQ(made.context.seq_length, 2048);
+  EXPECT_EQ(made.context.precision, Precision::kBf16);
+  EXPECT_FALSE(made.context.dropout);
+  EXPECT_TRUE(made.state.distributed_optimizer);
+  EXPECT_EQ(imported(text + "--recompute_granularity none", given).recompute, "");
+}
+
 TEST(LaunchScript, ReadsBertsProgramAsAModelThatSeesBothSides) {
   const std::string flags = " --world-size 8 --bf16 --tokenizer-type BertWordPieceLowerCase";
   const Draft draft = imported("run pretrain_bert.py" + flags + kModel);

@@ -223,6 +223,8 @@ TEST(YamlSettings, TakesWhatBridgesRecipesHave) {
             "-");
   EXPECT_EQ(value("train: {train_iters: 2}\nmodel: {bf16: false}\n", "mixed_precision"), "-");
   EXPECT_EQ(value("model: {seq_length: 64}\n", "mixed_precision"), "-");
+  expect_values("recipe: qwen.qwen3\nseq_length: 64\n",
+                {{"mixed_precision", "bf16_mixed"}, {"use_distributed_optimizer", "true"}});
 }
 
 TEST(YamlSettings, TakesPrimusDispatcherBesideAFlagThatIsOff) {

@@ -103,12 +103,14 @@ class Choice {
 
   // The program, as a setting, if its name says which kind of model it trains.
   [[nodiscard]] std::optional<Setting> telling_program(const Settings& settings) const {
-    static constexpr std::array<std::string_view, 1> kDecoders{"gpt"};
+    static constexpr std::array<std::string_view, 2> kDecoders{"gpt", "mamba"};
     if (best_ == nullptr) return std::nullopt;
     const std::string& program = best_->program;
     if (!settings.trains_other_model(program) && !is_named(program, kDecoders)) return std::nullopt;
     return Setting{"program", {best_->program}, best_->command->words.front().where};
   }
+  // The command `megatron` of ms-swift.
+  [[nodiscard]] bool is_swift() const { return best_ != nullptr && best_->program == "megatron"; }
   // The first command that does something else, where none trains; empty: there is none.
   [[nodiscard]] std::string tool() const { return candidates_.empty() ? tool_ : ""; }
   // Null: there is none.
@@ -308,6 +310,28 @@ void refuse_other_programs(const std::string& file, const ShellScript& script,
                                          : fmt::format("{} has", script.readable(program))));
 }
 
+// The values that ms-swift has where its command names none (swift/megatron/arguments).
+void add_swift(Settings& settings) {
+  const auto add = [&settings](const char* name, const std::string& value) {
+    if (settings.has(name)) return;
+    Setting setting{name, {value}, settings.place(name)};
+    setting.usual = true;
+    settings.add(std::move(setting));
+  };
+  if (const auto length = settings.seen("max_length")) add("seq_length", *length);
+  if (!settings.has("bf16") && !settings.has("fp16")) {
+    add("bf16", "true");
+    settings.note("bf16: ms-swift takes the precision of the checkpoint");
+  }
+  static constexpr std::array<std::pair<const char*, const char*>, 5> kUsual{
+      {{"hidden_dropout", "0"},
+       {"attention_dropout", "0"},
+       {"use_distributed_optimizer", "true"},
+       {"cross_entropy_loss_fusion", "true"},
+       {"recompute_granularity", "selective"}}};
+  for (const auto& [name, value] : kUsual) add(name, value);
+}
+
 // The job's sizes, where the command has none of its own.
 void add_slurm(const ShellScript& script, Settings& settings) {
   for (const auto& [option, name] : {std::pair("nodes", "nodes"),
@@ -359,6 +383,7 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
   }
   refuse_other_programs(file, script, settings);
   if (auto program = choice.telling_program(settings)) settings.add(std::move(*program));
+  if (choice.is_swift()) add_swift(settings);
   add_slurm(script, settings);
   if (auto processes = processes_of(file, text)) settings.add(std::move(*processes));
   return settings;

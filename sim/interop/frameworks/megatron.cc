@@ -158,8 +158,10 @@ void put_layers(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
 
 // Attention that stays within documents, of one length (MindSpeed's fix_sub_seq_length) or of any.
 void put_documents(Settings& settings, long sequence, Draft& draft) {
+  const bool packed = settings.seen("packing") == "true" && settings.is_set({"packing"});
   const bool apart = settings.is_set({"reset_attention_mask"});
   const long length = settings.number({"fix_sub_seq_length"}, -1).value_or(-1);
+  if (packed) draft.not_modelled.emplace_back("packing: a document fills its sequence here");
   if (!apart || length >= sequence) return;
   if (length <= 0) {
     draft.not_modelled.emplace_back("reset_attention_mask: a document fills its sequence here");
@@ -350,9 +352,9 @@ void put_memory(Settings& settings, const MegatronSizes& sizes, std::optional<lo
   put_optimizer_state(settings, bf16_weights, draft);
   put_gradients(settings, bf16_weights, autocast, draft);
   if (!attends_by_flash(settings)) put_flag(memory, "flash_attention", false);
-  const double usual = settings.has("recipe") ? 0 : 0.1;  // Bridge's recipes; Megatron-LM
-  const double hidden = settings.real({"hidden_dropout"}).value_or(usual);
-  const double attention = settings.real({"attention_dropout"}).value_or(usual);
+  constexpr double kUsual = 0.1;
+  const double hidden = settings.real({"hidden_dropout"}).value_or(kUsual);
+  const double attention = settings.real({"attention_dropout"}).value_or(kUsual);
   if (hidden > 0 || attention > 0) put_flag(memory, "dropout", true);
   const bool alone = settings.is_set({"fp8_param_gather"});
   if (alone && precision.find("fp8") != std::string::npos) {

@@ -213,7 +213,9 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
   const long layers = settings.is_set({"swap_attention"})
                           ? settings.number({"recompute_num_layers"}).value_or(0)
                           : 0;
-  if (granularity == "full") {
+  if (granularity == "none") {
+    draft.recompute.clear();  // ms-swift's
+  } else if (granularity == "full") {
     const bool all = put_full_recompute(settings, sizes, draft);
     put_recomputed_parts(settings, sizes, all, draft);
   } else if (granularity.empty() && layers > 0) {

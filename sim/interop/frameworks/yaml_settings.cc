@@ -121,7 +121,8 @@ class YamlSettings {
   // Bridge's files override a recipe. All recipes have bf16, no dropout and the distributed
   // optimizer; pretraining overlaps its exchange.
   void take_bridge_recipe(const YamlValue& root) {
-    if (!has_section(root, "train") || !has_section(root, "model")) return;
+    const bool overrides = has_section(root, "train") && has_section(root, "model");
+    if (!overrides && !settings_.has("recipe")) return;  // Primus names one
     const auto add_missing = [&](const char* name, const char* value) {
       if (!settings_.has(name)) settings_.add({name, {value}, root.where()});
     };
