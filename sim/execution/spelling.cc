@@ -73,12 +73,12 @@ class Reader {
         pairs_(pairs) {}
 
   void add(std::uint16_t letter) {
-    const int of = Spelling::letter_of(letter);
-    const int number = next_[of]++;
+    const int plain = Spelling::letter_of(letter);
+    const int number = next_[plain]++;
     const auto& units = spelling_.units;
     const Pass pass = make_pass(
-        kKinds.at(of / chunks_),
-        units.empty() ? number : static_cast<int>(units[first_ + of][number]), of % chunks_);
+        kKinds.at(plain / chunks_),
+        units.empty() ? number : static_cast<int>(units[first_ + plain][number]), plain % chunks_);
     if (!Spelling::is_joined(letter)) {
       list_.push_back(pass);
     } else if (list_.back().kind == PassKind::kFB) {
@@ -120,10 +120,11 @@ class Tabler {
     const bool recomputes = spelling_.recompute(vs);
     for (const PassKind kind : kKinds) {
       if (kind == PassKind::kR && !recomputes) continue;
-      const int of = index({kind, vs});
+      const int index_of_letter = index({kind, vs});
       const auto& units = spelling_.units;
-      table_.count[of] = static_cast<std::uint32_t>(units.empty() ? units_ : units[of].size());
-      LetterTable::Letter& letter = table_.letters[of];
+      table_.count[index_of_letter] =
+          static_cast<std::uint32_t>(units.empty() ? units_ : units[index_of_letter].size());
+      LetterTable::Letter& letter = table_.letters[index_of_letter];
       const StagePass source = source_of(place_, {kind, vs});
       // On its own stage a word keeps F before R before B before W.
       if (source.exists() && source.vs != vs) letter.source = index(source);
@@ -141,16 +142,16 @@ class Tabler {
 
   // Finds the numbers of those that the occurrences of a stage's letter wait for.
   void add_awaited(const StagePass& pass) {
-    const int of = index(pass);
+    const int index_of_letter = index(pass);
     const StagePass source = source_of(place_, pass);
     if (!source.exists() || source.vs == pass.vs) return;
     const auto& sent = spelling_.units[index(source)];
     std::vector<std::uint32_t> number(units_);
     for (size_t n = 0; n < sent.size(); ++n) number[sent[n]] = static_cast<std::uint32_t>(n);
-    for (size_t n = 0; n < spelling_.units[of].size(); ++n) {
-      const std::uint32_t unit = spelling_.units[of][n];
+    for (size_t n = 0; n < spelling_.units[index_of_letter].size(); ++n) {
+      const std::uint32_t unit = spelling_.units[index_of_letter][n];
       if (waits(std::min(source.vs, pass.vs), std::max(source.vs, pass.vs), unit)) {
-        table_.awaited(of, n) = number[unit];
+        table_.awaited(index_of_letter, n) = number[unit];
       }
     }
   }

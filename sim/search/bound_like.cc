@@ -39,7 +39,7 @@ struct Ways {
                            problem.stage(down).forward.value() +
                            problem.stage(down).backward_input.value();
       const auto beyond = [&](const std::vector<double>& ways) {
-        return there + std::max(ways[down], again(like, problem, down));
+        return there + std::max(ways[down], recompute_seconds(like, problem, down));
       };
       first_back[vs] = beyond(first_back);
       if (!may_go_ahead(like, vs)) back[vs] = beyond(back);
@@ -47,15 +47,15 @@ struct Ways {
   }
 
   // Seconds of R.
-  static double again(const Program& like, const Problem& problem, int vs) {
+  static double recompute_seconds(const Program& like, const Problem& problem, int vs) {
     const StageCost& cost = problem.stage(vs);
     return like.recomputes(vs) ? cost.recompute.value_or(cost.forward).value() : 0;
   }
 };
 
 Seconds work_of(const StageCost& cost, bool recomputes) {
-  const Seconds again = recomputes ? cost.recompute.value_or(cost.forward) : Seconds(0);
-  return cost.forward + again + cost.backward_input + cost.backward_weight;
+  const Seconds recompute = recomputes ? cost.recompute.value_or(cost.forward) : Seconds(0);
+  return cost.forward + recompute + cost.backward_input + cost.backward_weight;
 }
 
 // The work of the units that travel through a stage.
@@ -74,12 +74,12 @@ Seconds work_of(const Program& like, const Problem& problem, int vs) {
 // Bytes times seconds of a unit on a stage.
 double held_by(const Program& like, const Problem& problem, int vs, double way) {
   const StageCost& cost = problem.stage(vs);
-  const double again = Ways::again(like, problem, vs);
+  const double recompute = Ways::recompute_seconds(like, problem, vs);
   const double activation = cost.activation.value();
   const double kept =
       like.recomputes(vs) ? std::min(activation, cost.checkpoint.value()) : activation;
-  return kept * (cost.forward.value() + std::max(0.0, way - again)) +
-         activation * (again + cost.backward_input.value()) +
+  return kept * (cost.forward.value() + std::max(0.0, way - recompute)) +
+         activation * (recompute + cost.backward_input.value()) +
          std::min(activation, cost.weight_stash.value()) * cost.backward_weight.value();
 }
 
@@ -120,7 +120,7 @@ void add_ways(const Program& like, const Problem& problem, ReasonedBound& best) 
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     if (place.upstream(vs) >= 0) continue;
     const StageCost& cost = cheapest.stage(vs);
-    const Seconds way(std::max(ways.first_back[vs], Ways::again(like, cheapest, vs)));
+    const Seconds way(std::max(ways.first_back[vs], Ways::recompute_seconds(like, cheapest, vs)));
     const Seconds all = cost.forward + way + cost.backward_input + cost.backward_weight;
     Seconds work;
     for (int c = 0; c < place.chunks(place.device(vs)); ++c) {

@@ -28,39 +28,39 @@
 namespace pipesim {
 namespace {
 
-[[noreturn]] void refuse(const Case& made, const char* known, const char* what) {
-  throw InfeasibleError(fmt::format("{}: {}; this one has {}", made.choice.name, known, what));
+[[noreturn]] void refuse(const Case& the_case, const char* known, const char* what) {
+  throw InfeasibleError(fmt::format("{}: {}; this one has {}", the_case.choice.name, known, what));
 }
 
-void refuse_what_refinement_lacks(const Case& made, const Program& program) {
+void refuse_what_refinement_lacks(const Case& the_case, const Program& program) {
   constexpr const char* kKnown = "orders of passes on devices are refined";
-  if (is_sharded(program.vocabulary())) refuse(made, kKnown, "a vocabulary on every device");
+  if (is_sharded(program.vocabulary())) refuse(the_case, kKnown, "a vocabulary on every device");
   if (program.copies() != nullptr) {
-    refuse(made, kKnown,
+    refuse(the_case, kKnown,
            "activations that wait on the host, which `pipesim search --offload` refines");
   }
-  if (made.sync == OptimizerSync::kAsynchronous) {
-    refuse(made, kKnown, "iterations that run into each other");
+  if (the_case.sync == OptimizerSync::kAsynchronous) {
+    refuse(the_case, kKnown, "iterations that run into each other");
   }
 }
 
 // Other schedules plan, and the integer program knows, F, B and W in one pipeline.
-void refuse_what_proofs_lack(const Case& made, const Program& program) {
+void refuse_what_proofs_lack(const Case& the_case, const Program& program) {
   constexpr const char* kKnown = "orders of F, B, W and BW in one pipeline are known";
-  if (program.placement().directions() > 1) refuse(made, kKnown, "several copies of the model");
-  if (program.shape().splits > 1) refuse(made, kKnown, "sequence splits");
+  if (program.placement().directions() > 1) refuse(the_case, kKnown, "several copies of the model");
+  if (program.shape().splits > 1) refuse(the_case, kKnown, "sequence splits");
   if (program.wrap_around() != WrapAround::kEvery) {
-    refuse(made, kKnown, "a way back that is not always waited for");
+    refuse(the_case, kKnown, "a way back that is not always waited for");
   }
-  if (program.recomputes()) refuse(made, kKnown, "recomputation");
-  if (made.blocking) refuse(made, kKnown, "transfers that hold devices");
-  if (overtakes_unequally(program, made.problem)) {
-    refuse(made, kKnown, "microbatches that cost unequally and overtake each other");
+  if (program.recomputes()) refuse(the_case, kKnown, "recomputation");
+  if (the_case.blocking) refuse(the_case, kKnown, "transfers that hold devices");
+  if (overtakes_unequally(program, the_case.problem)) {
+    refuse(the_case, kKnown, "microbatches that cost unequally and overtake each other");
   }
 }
 
-std::shared_ptr<const Scenario> undisturbed(const Case& made) {
-  Scenario scenario = *made.scenario;
+std::shared_ptr<const Scenario> undisturbed(const Case& the_case) {
+  Scenario scenario = *the_case.scenario;
   scenario.engine = EngineKind::kReplay;
   scenario.perturb = {};
   if (scenario.batch.unequal) scenario.batch.unequal->draw.runs = 1;
@@ -73,7 +73,7 @@ Seconds time_in(const Problem& problem, const Program& program) {
 
 const Program& least_of(const std::vector<Program>& programs, const Problem& problem) {
   return *std::ranges::min_element(programs, {},
-                                   [&](const Program& each) { return time_in(problem, each); });
+                                   [&](const Program& order) { return time_in(problem, order); });
 }
 
 // The shortest of the refined order, and of it and the order as it came with more blocks, whose
@@ -81,12 +81,12 @@ const Program& least_of(const std::vector<Program>& programs, const Problem& pro
 Program paired(const Program& came, Program refined, const Improved& so_far,
                const RefineOptions& options) {
   std::vector<Program> all;
-  for (const Program* each : {&came, &std::as_const(refined)}) {
-    all.push_back(with_pairs(*each, so_far.apart, so_far.limit, options.effort));
+  for (const Program* order : {&came, &std::as_const(refined)}) {
+    all.push_back(with_pairs(*order, so_far.apart, so_far.limit, options.effort));
   }
   all.push_back(std::move(refined));
-  std::erase_if(all, [&](const Program& each) {
-    return evaluate(each, so_far.apart).peak_activation() > kRounding * so_far.limit;
+  std::erase_if(all, [&](const Program& order) {
+    return evaluate(order, so_far.apart).peak_activation() > kRounding * so_far.limit;
   });
   const Program& least = least_of(all, so_far.apart);
   if (least.pairs().empty()) return least;
@@ -158,9 +158,9 @@ Refined refined_of(const Program& came, const std::vector<Program>& starts,
                    const RefineOptions& options, const Improved& so_far) {
   const Program& start = least_of(starts, so_far.apart);
   if (so_far.after.blocking) return refined_blocking(came, start, options, so_far);
-  Case made = so_far.after;
-  made.choice.program = std::make_shared<const Program>(refined(came, start, options, so_far));
-  return {made.choice.program, simulate(made).report.iteration};
+  Case the_case = so_far.after;
+  the_case.choice.program = std::make_shared<const Program>(refined(came, start, options, so_far));
+  return {the_case.choice.program, simulate(the_case).report.iteration};
 }
 
 // True if BW may take less than B and W of the other problem, or hold less.
@@ -203,24 +203,24 @@ void take_whole(const Program& came, const Problem& problem, const RefineOptions
                 Improved& result) {
   if (!came.whole_backwards() || result.held_back || result.after.blocking) return;
   if (!gains_whole(problem, result.apart)) return;
-  Case made = with_program(result.before, refine_whole(came, problem, result.limit, options));
-  const Seconds seconds = simulate(made).report.iteration;
+  Case whole = with_program(result.before, refine_whole(came, problem, result.limit, options));
+  const Seconds seconds = simulate(whole).report.iteration;
   if (seconds >= result.seconds_after) return;
-  result.after = std::move(made);
+  result.after = std::move(whole);
   result.seconds_after = seconds;
 }
 
 }  // namespace
 
-Bytes unit_of_limit(const Case& made) {
-  return made.problem.shape.devices * for_planning(made.problem).device_activation();
+Bytes unit_of_limit(const Case& the_case) {
+  return the_case.problem.shape.devices * for_planning(the_case.problem).device_activation();
 }
 
-Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
+Improved improve(const Case& the_case, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others) {
-  const auto scenario = undisturbed(made);
+  const auto scenario = undisturbed(the_case);
   Improved result;
-  result.before = prepare(scenario, made.choice);
+  result.before = prepare(scenario, the_case.choice);
   const auto program = make_program(result.before);
   refuse_what_refinement_lacks(result.before, *program);
   if (others) refuse_what_proofs_lack(result.before, *program);

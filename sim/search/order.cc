@@ -54,8 +54,8 @@ Order::Order(const Problem& problem, int units, double limit, std::vector<Word> 
   add_lengths();
   if (mapped_) {
     units_ = Grid<std::uint32_t>(table_.size(), m_, LetterTable::kNoWait);
-    for (size_t of = 0; of < table_.size(); ++of) {
-      std::ranges::copy(spelling.units[of], units_.row(of).begin());
+    for (size_t letter = 0; letter < table_.size(); ++letter) {
+      std::ranges::copy(spelling.units[letter], units_.row(letter).begin());
     }
   }
   start_ = end_ = held_ = work_after_ = trial_start_ = trial_end_ = Grid<double>(p_, longest_);
@@ -339,14 +339,14 @@ void Order::start_trial() {
 
 // When what an index's n-th occurrence waits for is there; never, where that has not run.
 template <bool mapped>
-double Order::arrival(int of, std::uint32_t number) const {
-  const int source = table_[of].source;
+double Order::arrival(int letter, std::uint32_t number) const {
+  const int source = table_[letter].source;
   if (source < 0) return 0;
-  const std::uint32_t awaited = mapped ? awaited_(of, number) : number;
+  const std::uint32_t awaited = mapped ? awaited_(letter, number) : number;
   if (mapped && awaited == LetterTable::kNoWait) return 0;
   if (done_[source] <= awaited) return kNever;
   const Ends& sent = awaited < base_[source] ? ends_ : trial_ends_;
-  return sent(source, awaited) + cost(of, number).message;
+  return sent(source, awaited) + cost(letter, number).message;
 }
 
 // The same of the pass at a position and all that are joined to it. A joined pass waits for nothing
@@ -356,8 +356,8 @@ double Order::arrival_at(int d, int position) const {
   if (is_joined(d, position)) return 0;
   double latest = 0;
   do {
-    const int of = index(d, letter_of(words_[d][position]));
-    latest = std::max(latest, arrival<mapped>(of, done_[of]));
+    const int letter = index(d, letter_of(words_[d][position]));
+    latest = std::max(latest, arrival<mapped>(letter, done_[letter]));
   } while (is_joined(d, ++position));
   return latest;
 }
@@ -381,22 +381,22 @@ bool Order::advance(int d, double bound) {
   const int from = position_[d];
   int i = from;
   for (; i < length; ++i) {
-    const int of = index_of_first + (blocks ? letter_of(word[i]) : word[i]);
-    const std::uint32_t number = done_[of];
-    const double arrived = blocks ? arrival_at<mapped>(d, i) : arrival<mapped>(of, number);
+    const int letter = index_of_first + (blocks ? letter_of(word[i]) : word[i]);
+    const std::uint32_t number = done_[letter];
+    const double arrived = blocks ? arrival_at<mapped>(d, i) : arrival<mapped>(letter, number);
     if (arrived == kNever) break;
     now = std::max(now, arrived);
     starts[i] = blocks && is_joined(word[i]) ? starts[i - 1] : now;
     if (first < 0) first = now;
-    const double seconds = cost(of, number).seconds;
+    const double seconds = cost(letter, number).seconds;
     now += blocks ? seconds_at(d, i, seconds) : seconds;
-    ends[i] = trial_ends_(of, number) = now;
-    done_[of] = number + 1;
+    ends[i] = trial_ends_(letter, number) = now;
+    done_[letter] = number + 1;
     if (now + work_after[i] - first > bound) {
       evaluated_ += i + 1 - from;
       return false;
     }
-    if (table_[of].receiver >= 0) wake(table_[of].receiver);
+    if (table_[letter].receiver >= 0) wake(table_[letter].receiver);
   }
   evaluated_ += i - from;
   position_[d] = i;
@@ -421,7 +421,9 @@ void Order::accept() {
     take(start_, trial_start_, d, from_[d]);
     take(end_, trial_end_, d, from_[d]);
   }
-  for (int of = 0; of < p_ * letters_; ++of) take(ends_, trial_ends_, of, base_[of]);
+  for (int letter = 0; letter < p_ * letters_; ++letter) {
+    take(ends_, trial_ends_, letter, base_[letter]);
+  }
   score_ = trial_score_;
   cost_ = trial_cost_;
 }

@@ -78,14 +78,14 @@ class Order {
   // Row of a position among those of all devices.
   [[nodiscard]] int row(int device, int position) const { return device * longest_ + position; }
   // The unit of an index's n-th occurrence.
-  [[nodiscard]] std::uint32_t unit(int of, std::uint32_t number) const {
-    return mapped_ ? units_(of, number) : number;
+  [[nodiscard]] std::uint32_t unit(int letter, std::uint32_t number) const {
+    return mapped_ ? units_(letter, number) : number;
   }
   // The cost of an index's n-th occurrence, and of the pass at a position, whose letters are
   // counted.
-  [[nodiscard]] const Cost& cost(int of, std::uint32_t number) const {
-    if (kind_of_unit_.empty()) return costs_[of];
-    return costs_[kind_of_unit_[unit(of, number)] * table_.size() + of];
+  [[nodiscard]] const Cost& cost(int letter, std::uint32_t number) const {
+    if (kind_of_unit_.empty()) return costs_[letter];
+    return costs_[kind_of_unit_[unit(letter, number)] * table_.size() + letter];
   }
   [[nodiscard]] const Cost& cost_at(int device, int position) const {
     const int letter = letter_of(words_[device][position]);
@@ -127,7 +127,7 @@ class Order {
   bool trial(double bound);
   void start_trial();
   template <bool mapped>
-  [[nodiscard]] double arrival(int of, std::uint32_t number) const;
+  [[nodiscard]] double arrival(int letter, std::uint32_t number) const;
   template <bool mapped>
   [[nodiscard]] double arrival_at(int device, int position) const;
   template <bool blocks, bool mapped>

@@ -36,8 +36,8 @@ Ordering::Ordering(const Problem& problem, double bound) : problem_(problem), bo
 bool Ordering::in_time(int device) const {
   std::vector<MachineJob> jobs;
   for (const int i : of_device(device)) {
-    const Task& each = task(i);
-    jobs.push_back({each.release, each.seconds, origin(device) + bound_ - each.deadline});
+    const Task& pass = task(i);
+    jobs.push_back({pass.release, pass.seconds, origin(device) + bound_ - pass.deadline});
   }
   return one_machine_bound(std::move(jobs)).seconds <= origin(device) + bound_ + kTolerance;
 }
