@@ -212,10 +212,17 @@ TEST(LaunchScript, RefusesProgramsOfOtherArguments) {
       InputError);
 }
 
-TEST(LaunchScript, RefusesRetrievalAndTeachers) {
+TEST(LaunchScript, RefusesModelsOfOtherKindsByName) {
+  try {
+    (void)imported("run $DIR/pretrain_t5.py --world-size 8 --bf16" + kModel);
+    FAIL() << "T5 is no decoder";
+  } catch (const InputError& error) {
+    EXPECT_TRUE(error.message().starts_with("$DIR/pretrain_t5.py is of")) << error.message();
+  }
   const std::string run = "run pretrain_gpt.py --world-size 8 --bf16" + kModel;
   EXPECT_THROW((void)imported("run pretrain_retro.py --world-size 8 --bf16" + kModel), InputError);
   EXPECT_THROW((void)imported(run + "--retro-add-retriever"), InputError);
+  EXPECT_THROW((void)imported(run + "--decoder-num-layers 12"), InputError);
   EXPECT_THROW((void)imported(run + "--export-kd-teacher-load t"), InputError);
 }
 
@@ -276,6 +283,15 @@ TEST(LaunchScript, PutsDeepSpeedsOptimizerOnTheHost) {
   const std::string text = "deepspeed pretrain_gpt.py --deepspeed --world-size 8 --bf16" + kModel;
   EXPECT_EQ(read(imported(text + "--cpu-optimizer")).modelled->state.optimizer.host_fraction, 1);
   EXPECT_EQ(read(imported(text)).modelled->state.optimizer.host_fraction, 0);
+}
+
+TEST(LaunchScript, StopsAtLayersOfOtherPrecisionsAndALossInParts) {
+  const std::string run = "run pretrain_gpt.py --world-size 8 --bf16" + kModel;
+  EXPECT_EQ(stops_of(imported(run + "--num-layers-at-end-in-bf16 14")),
+            std::vector<std::string>{"num_layers_at_end_in_bf16"});
+  EXPECT_EQ(stops_of(imported(run + "--loss-compute-mode chunk --loss-chunk-size 1024")),
+            std::vector<std::string>{"loss_compute_mode"});
+  EXPECT_TRUE(imported(run + "--loss-compute-mode default --loss-chunk-size 1024").stops.empty());
 }
 
 TEST(LaunchScript, KnowsWhatMsSwiftHasWithoutASetting) {

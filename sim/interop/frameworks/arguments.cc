@@ -102,12 +102,13 @@ class Choice {
   }
 
   // The program, as a setting, if its name says which kind of model it trains.
-  [[nodiscard]] std::optional<Setting> telling_program(const Settings& settings) const {
+  [[nodiscard]] std::optional<Setting> telling_program(const ShellScript& script,
+                                                       const Settings& settings) const {
     static constexpr std::array<std::string_view, 2> kDecoders{"gpt", "mamba"};
     if (best_ == nullptr) return std::nullopt;
     const std::string& program = best_->program;
     if (!settings.trains_other_model(program) && !is_named(program, kDecoders)) return std::nullopt;
-    return Setting{"program", {best_->program}, best_->command->words.front().where};
+    return Setting{"program", {script.readable(program)}, best_->command->words.front().where};
   }
   // The command `megatron` of ms-swift.
   [[nodiscard]] bool is_swift() const { return best_ != nullptr && best_->program == "megatron"; }
@@ -382,7 +383,7 @@ Settings read_arguments(const std::string& file, const std::string& text, const 
     settings.note(fmt::format("the check of line {}, which ends the script, is passed", line));
   }
   refuse_other_programs(file, script, settings);
-  if (auto program = choice.telling_program(settings)) settings.add(std::move(*program));
+  if (auto program = choice.telling_program(script, settings)) settings.add(std::move(*program));
   if (choice.is_swift()) add_swift(settings);
   add_slurm(script, settings);
   if (auto processes = processes_of(file, text)) settings.add(std::move(*processes));
