@@ -11,6 +11,7 @@
 #include "sim/execution/held_by_devices.h"
 #include "sim/execution/spelling.h"
 #include "sim/execution/with_backwards_apart.h"
+#include "sim/planning/pairs.h"
 #include "sim/planning/room.h"
 #include "sim/search/order.h"
 
@@ -91,7 +92,7 @@ SimulatedOrder shortest_of(Simulator& simulator, std::span<const Program> starts
     if (other.iteration < best.iteration) best = std::move(other);
   }
   if (best.iteration < Seconds(kNone)) return best;
-  return run_both(simulator, one_at_a_time(starts.front()));
+  return run_both(simulator, one_at_a_time(without_pairs(starts.front())));
 }
 
 }  // namespace

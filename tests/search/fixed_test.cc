@@ -197,6 +197,24 @@ TEST(FixedSearch, RefinesOrdersThatRecompute) {
   EXPECT_TRUE(refines_recomputation({}, chosen));
 }
 
+// Without its calls an order with blocks may hold its devices for good: microbatches then start one
+// at a time.
+TEST(FixedSearch, TakesBlocksWhoseTransfersHoldDevices) {
+  SearchOptions options;
+  options.schedules = {"stp"};
+  const SearchResult result = found_with({{"batch.num_microbatches", "11"},
+                                          {"cost.forward", "[11 ms, 8 ms, 13 ms, 11 ms]"},
+                                          {"cost.backward_input", "[14 ms, 16 ms, 20 ms, 17 ms]"},
+                                          {"cost.backward_weight", "[5 ms, 10 ms, 2 ms, 6 ms]"},
+                                          {"cost.overlapped", "30 ms"},
+                                          {"framework", "{transfers: blocking}"},
+                                          {"optimizer", "{sync: post_validation}"},
+                                          {"recompute", "full"}},
+                                         options);
+  ASSERT_TRUE(result.best);
+  EXPECT_LE(result.best->time, result.registered->time);
+}
+
 TEST(FixedSearch, TriesTheRecomputationOfEverySchedule) {
   const Changes two{{"schedule", "[1f1b, {name: zb-h1, recompute: full}]"}};
   SearchOptions options;
@@ -247,7 +265,7 @@ batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}
 }
 
 struct BlockingStart {
-  Case made;
+  Case the_case;
   Problem problem;
   Bytes limit;
   std::vector<Program> orders;
@@ -270,14 +288,14 @@ TEST(RefineBlocking, FindsShorterOrdersWithinTheLimit) {
     const BlockingStart start = blocking_start(schedule);
     RefineOptions options{.effort = 0};
     const auto refine = [&] {
-      return refine_blocking(start.made, start.orders, start.problem, start.limit, options);
+      return refine_blocking(start.the_case, start.orders, start.problem, start.limit, options);
     };
     const SimulatedOrder before = refine();
     options.effort = 1e6;
     const SimulatedOrder after = refine();
     EXPECT_LT(after.iteration, before.iteration);
     EXPECT_TRUE(refine().program->same_order(*after.program));
-    Case made = start.made;
+    Case made = start.the_case;
     made.choice.program = after.program;
     const Report report = simulate(made).report;
     EXPECT_EQ(report.iteration, after.iteration);
@@ -292,17 +310,17 @@ TEST(RefineBlocking, EndsAtItsBoundAndWhenItIsStopped) {
   const BlockingStart start = blocking_start("1f1b");
   RefineOptions options{.effort = 0};
   const SimulatedOrder before =
-      refine_blocking(start.made, start.orders, start.problem, start.limit, options);
+      refine_blocking(start.the_case, start.orders, start.problem, start.limit, options);
   options.effort = 1e15;  // days
   options.bound = before.time;
   const SimulatedOrder same =
-      refine_blocking(start.made, start.orders, start.problem, start.limit, options);
+      refine_blocking(start.the_case, start.orders, start.problem, start.limit, options);
   EXPECT_TRUE(same.program->same_order(*before.program));
   options.bound.reset();
   int asked = 0;
   options.stop = [&asked] { return ++asked > 100; };
   EXPECT_LE(
-      refine_blocking(start.made, start.orders, start.problem, start.limit, options).iteration,
+      refine_blocking(start.the_case, start.orders, start.problem, start.limit, options).iteration,
       before.iteration);
 }
 
