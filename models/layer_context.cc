@@ -40,7 +40,10 @@ std::string fault_of_experts(const Experts& experts, const LayerContext& context
 
 std::string fault_of_linear(const LinearAttention& linear, const LayerContext& context) {
   if (context.context > 1) {
-    return "context parallelism of linear attention, which hands a state on, is not modelled";
+    return linear.kind == LinearAttention::Kind::kShortConv
+               ? "context parallelism of a convolution, which hands its last tokens on, is not "
+                 "modelled"
+               : "context parallelism of linear attention, which hands a state on, is not modelled";
   }
   const bool channels = linear.kind == LinearAttention::Kind::kMamba1;  // of one state for all
   return fault_of({channels ? "linear_attention.num_heads" : "linear_attention.key_heads",
@@ -337,6 +340,29 @@ LayerContext encoder_context(const Transformer& model, const LayerContext& conte
   return own;
 }
 
+namespace {
+
+// Heads and MLPs that are not those of all layers.
+std::string fault_of_sizes(const Transformer& model, const LayerContext& context) {
+  const char* tensor = "tensor_model_parallel_size";
+  for (const int size : model.mlp_sizes) {
+    const Division division{"a size of mlp_sizes,", size, tensor, context.tensor};
+    if (auto fault = fault_of(division); !fault.empty()) return fault;
+  }
+  const auto& own = model.window_heads;
+  if (!own) return "";
+  const std::array<Division, 2> of_windows{{
+      {"window_attention.num_attention_heads", own->num_attention_heads, tensor, context.tensor},
+      {"window_attention.num_query_groups", own->num_query_groups, tensor, context.tensor},
+  }};
+  for (const Division& division : of_windows) {
+    if (auto fault = fault_of(division); !fault.empty()) return fault;
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string fault_of(const Transformer& model, const LayerContext& context) {
   const char* tensor = "tensor_model_parallel_size";
   const long groups = key_heads(model);
@@ -350,15 +376,7 @@ std::string fault_of(const Transformer& model, const LayerContext& context) {
       {"seq_length", context.seq_length, "2 x context_parallel_size", chunks},
       {"seq_length", context.seq_length, "context x tensor parallel size", parts * context.context},
   }};
-  if (const auto& own = model.window_heads) {
-    const std::array<Division, 2> of_windows{{
-        {"window_attention.num_attention_heads", own->num_attention_heads, tensor, context.tensor},
-        {"window_attention.num_query_groups", own->num_query_groups, tensor, context.tensor},
-    }};
-    for (const Division& division : of_windows) {
-      if (auto fault = fault_of(division); !fault.empty()) return fault;
-    }
-  }
+  if (std::string fault = fault_of_sizes(model, context); !fault.empty()) return fault;
   if (context.vocabulary_devices > 0 && model.mtp_layers > 0) {
     return "MTP modules make logits where they stand, so that no other device can hold a share of "
            "the vocabulary";

@@ -49,7 +49,7 @@ class Tensors {
   void layer(LayerKind kind) {
     mixer_ = mixer_of(kind);
     if (mixer_ != Mixer::kNone) attention();
-    if (feed_of(kind) != Feed::kNone) mlp_block(feed_of(kind));
+    if (feed_of(kind) != Feed::kNone) mlp_block(feed_of(kind), mlp_size(model_, kind));
   }
   void projector();
   [[nodiscard]] const KeptTensors& list() const { return list_; }
@@ -73,7 +73,7 @@ class Tensors {
     list_.push_back({name, Bytes(bytes), kept, module.again, module.leaves});
   }
   void attention();
-  void mlp_block(Feed feed);
+  void mlp_block(Feed feed, double size);
   void plain_projections();
   void latent_projections();
   void linear_attention();
@@ -81,6 +81,7 @@ class Tensors {
   void core();
   void compressed_projections();
   void states_of_channels();
+  void short_convolution();
   void before_block(const char* streams, const char* output);
   void after_block(const char* mask, const char* norm);
   void experts();
@@ -106,6 +107,11 @@ void Tensors::plain_projections() {
   const double values = tokens_ * heads.groups * heads.v / ranks_;
   keep("input of queries, keys, values", read_by_columns_ * hidden_ * linear_, Kept::kForW,
        {kLayerNorm, OffloadModule::kQkvLinear});
+  const double rank = tokens_ * model_.q_rank;
+  if (rank > 0) {
+    keep("compressed queries, before their norm", rank * element_, Kept::kForB);
+    keep("compressed queries", rank * linear_, Kept::kForW, {kLatentNorm});
+  }
   if (model_.qk_norm != QkNorm::kNone) {
     keep("inputs of the query and key norms", (queries + keys) * element_, Kept::kForB);
   }
@@ -117,7 +123,7 @@ void Tensors::plain_projections() {
   keep("values", repeated * values * element_, Kept::kForB, core);
   const double gate = model_.output_gate ? tokens_ * heads.queries * heads.v / ranks_ : 0;
   const double own_values = tokens_ * heads.value_groups * heads.v / ranks_;
-  keep("gradient of queries, keys, values", (queries + gate + keys + own_values) * linear_,
+  keep("gradient of queries, keys, values", (queries + rank + gate + keys + own_values) * linear_,
        Kept::kFromB);
   keep_output_gate(gate);
 }
@@ -142,6 +148,7 @@ void Tensors::linear_attention() {
     keep("input of queries, keys, values, gates", read_by_columns_ * hidden_ * linear_, Kept::kForW,
          {kLayerNorm, OffloadModule::kQkvLinear});
   }
+  if (linear.kind == Kind::kShortConv) return short_convolution();
   if (linear.conv_kernel > 0) {
     keep("input of the convolution", convolved * element_, Kept::kForB);
   }
@@ -179,6 +186,17 @@ void Tensors::states_of_channels() {
   keep("compressed steps and states", selected * element_, Kept::kForBoth);
   keep("steps", channels * element_, Kept::kForB);
   keep("gradient of steps and states", (selected + channels) * linear_, Kept::kFromB);
+}
+
+// Products on both sides of the convolution keep their factors.
+void Tensors::short_convolution() {
+  const double one = tokens_ * model_.linear->values() / ranks_;
+  keep("values and gates of the convolution", 3 * one * element_, Kept::kForB);
+  keep("input of the convolution", one * element_, Kept::kForB);
+  keep("output of the convolution, before its gate", one * element_, Kept::kForB);
+  keep("output of the convolution", one * linear_, Kept::kForW,
+       {{}, OffloadModule::kAttentionProjection});
+  keep("gradient of values and gates", 3 * one * linear_, Kept::kFromB);
 }
 
 void Tensors::projector() {
@@ -322,14 +340,14 @@ void Tensors::attention() {
   after_block("mask after attention", "input of the norm after attention");
 }
 
-void Tensors::mlp_block(Feed feed) {
+void Tensors::mlp_block(Feed feed, double size) {
   before_block("streams before the MLP", "output of the MLP for the streams");
   keep("input of the MLP norm", divided_ * hidden_ * element_, Kept::kForB,
        {{}, OffloadModule::kMlpNorm});
   if (feed == Feed::kExperts) {
     experts();
   } else {
-    const double inner = tokens_ * model_.ffn_hidden_size / ranks_;
+    const double inner = tokens_ * size / ranks_;
     const double parts = model_.gated_mlp ? 2 : 1;
     keep("input of the MLP", read_by_columns_ * hidden_ * linear_, Kept::kForW, {kLayerNorm});
     keep("MLP before its activation", parts * inner * before_activation_, Kept::kForB, {kMlp});

@@ -84,6 +84,8 @@ void add_linear_attention(LayerParameters& sum, const Transformer& model, double
     case Kind::kLightning:
       sum.dense += linear.values() / ranks;
       break;
+    case Kind::kShortConv:
+      break;
   }
   add_linear(sum, linear.values(), h, false, ranks, 1);
 }
@@ -141,9 +143,16 @@ void add_attention(LayerParameters& sum, const Transformer& model, Mixer mixer, 
   if (finds_tokens(mixer)) add_indexer(sum, model);
   if (model.compressed) return add_compressed_attention(sum, model, mixer, ranks);
   if (model.latent) return add_latent_attention(sum, model, ranks);
-  const double qkv = heads.qk * (heads.queries + heads.groups) + heads.v * heads.value_groups +
-                     (model.output_gate ? heads.v * heads.queries : 0);
-  add_linear(sum, h, qkv, has_qkv_bias(model), 1, ranks);
+  const double queries = heads.qk * heads.queries;
+  double outputs = queries + heads.qk * heads.groups + heads.v * heads.value_groups +
+                   (model.output_gate ? heads.v * heads.queries : 0);
+  if (model.q_rank > 0) {
+    add_linear(sum, h, model.q_rank, false, 1, 1);
+    sum.dense += norm_parameters(model, model.q_rank);
+    add_linear(sum, model.q_rank, queries, has_qkv_bias(model), 1, ranks);
+    outputs -= queries;
+  }
+  add_linear(sum, h, outputs, has_qkv_bias(model), 1, ranks);
   if (model.qk_norm == QkNorm::kPerHead) sum.dense += 2 * norm_parameters(model, heads.qk);
   if (model.qk_norm == QkNorm::kWhole) {
     sum.dense += norm_parameters(model, 1) * heads.qk * (heads.queries + heads.groups) / ranks;
@@ -191,7 +200,7 @@ void add_layer(LayerParameters& sum, const Transformer& model, LayerKind kind,
   if (feed == Feed::kExperts) {
     add_experts(sum, model, division);
   } else {
-    add_mlp(sum, model, model.hidden_size, model.ffn_hidden_size, division.tensor);
+    add_mlp(sum, model, model.hidden_size, mlp_size(model, kind), division.tensor);
   }
 }
 

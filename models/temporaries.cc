@@ -39,7 +39,7 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
   parts.residual = divided_tokens(context) * model.hidden_size * element_bytes(context);
   double rows = tokens;
   const Feed feed = feed_of(kind);
-  double inner = feed == Feed::kMlp ? tokens * model.ffn_hidden_size / context.tensor : 0.0;
+  double inner = feed == Feed::kMlp ? tokens * mlp_size(model, kind) / context.tensor : 0.0;
   if (feed == Feed::kExperts) {
     rows = expert_rows(model, context);
     inner = rows * model.experts->ffn_hidden_size / context.expert_tensor +

@@ -25,21 +25,41 @@ std::string fault_of_experts(const Transformer& model) {
     return fmt::format("{} experts cannot stand in {} groups, {} of them a token's",
                        experts.num_experts, experts.groups, experts.groups_per_token);
   }
-  if (experts.first_dense_layers > model.num_layers) {
-    return fmt::format("{} first dense layers, but only {} layers", experts.first_dense_layers,
-                       model.num_layers);
+  if (experts.first_dense_layers > model.num_layers - experts.last_dense_layers) {
+    return fmt::format("{} first and {} last dense layers, but only {} layers",
+                       experts.first_dense_layers, experts.last_dense_layers, model.num_layers);
   }
   return "";
 }
 
 constexpr std::string_view kLetters = "GWRCSTHYXM*-E";
 
+// The place among mlp_sizes, or -1.
+int mlp_of_letter(char letter) {
+  const int place = letter - 'a';
+  return place >= 0 && place < kMlpSizes ? place : -1;
+}
+
+std::string fault_of_mlp_sizes(const Transformer& model) {
+  for (const char letter : model.layer_pattern) {
+    const int place = mlp_of_letter(letter);
+    if (place < 0 || model.mlp_sizes[static_cast<size_t>(place)] > 0) continue;
+    return fmt::format("{} in layer_pattern needs as many mlp_sizes, one for each letter from a on",
+                       letter);
+  }
+  return "";
+}
+
 std::string fault_of_pattern(const Transformer& model) {
   const std::string& pattern = model.layer_pattern;
-  const size_t unknown = pattern.find_first_not_of(kLetters);
-  if (unknown != std::string::npos) {
-    return fmt::format("layer_pattern knows the letters {}, not '{}'", kLetters, pattern[unknown]);
+  const auto unknown = std::ranges::find_if(pattern, [](char letter) {
+    return kLetters.find(letter) == std::string_view::npos && mlp_of_letter(letter) < 0;
+  });
+  if (unknown != pattern.end()) {
+    return fmt::format("layer_pattern knows the letters {} and a to p, not '{}'", kLetters,
+                       *unknown);
   }
+  if (std::string fault = fault_of_mlp_sizes(model); !fault.empty()) return fault;
   const auto has = [&](const char* letters) {
     return pattern.find_first_of(letters) != std::string::npos;
   };
@@ -160,6 +180,7 @@ double LinearAttention::scalars() const {
     case Kind::kKda:  // a decay a channel
       return num_heads + keys();
     case Kind::kLightning:
+    case Kind::kShortConv:
       break;
   }
   return 0;
@@ -167,6 +188,7 @@ double LinearAttention::scalars() const {
 
 double LinearAttention::projected() const {
   if (kind == Kind::kMamba1) return 2 * values();
+  if (kind == Kind::kShortConv) return 3 * values();
   const double gate = gate_rank > 0 ? 0 : values();
   const double heads = kind == Kind::kKda ? num_heads : scalars();
   return values() + gate + 2 * keys() + heads;
@@ -201,6 +223,7 @@ struct KindParts {
 };
 
 constexpr KindParts kNoParts{Mixer::kNone, Feed::kNone};
+constexpr KindParts kMlpPart{Mixer::kNone, Feed::kMlp};
 
 constexpr EnumArray<LayerKind, KindParts> kPartsOfKinds{
     {{{},  // kDense
@@ -226,8 +249,24 @@ constexpr EnumArray<LayerKind, KindParts> kPartsOfKinds{
       {Mixer::kIndexed, Feed::kExperts},
       {Mixer::kLinear, Feed::kNone},  // alone
       {Mixer::kAttention, Feed::kNone},
-      {Mixer::kNone, Feed::kMlp},
+      kMlpPart,
       {Mixer::kNone, Feed::kExperts},
+      kMlpPart,  // of mlp_sizes
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
+      kMlpPart,
       {},        // kEncoder
       kNoParts,  // traced
       kNoParts,
@@ -265,10 +304,14 @@ LayerKind layer_kind(const Transformer& model, int layer) {
     return static_cast<LayerKind>(static_cast<int>(LayerKind::kTraced1) + block);
   }
   const bool moe = model.experts && layer >= model.experts->first_dense_layers &&
+                   layer < model.num_layers - model.experts->last_dense_layers &&
                    (layer - model.experts->first_dense_layers) % model.experts->every == 0;
   if (!model.layer_pattern.empty()) {
     const char letter =
         model.layer_pattern[static_cast<size_t>(layer) % model.layer_pattern.size()];
+    if (const int place = mlp_of_letter(letter); place >= 0) {
+      return static_cast<LayerKind>(static_cast<int>(LayerKind::kMlpA) + place);
+    }
     const auto* kinds = std::ranges::find(kKindsOfLetters, letter, &LetterKinds::letter);
     if (kinds != kKindsOfLetters.end()) return with_feed(kinds->dense, kinds->moe, moe);
   }
@@ -277,7 +320,8 @@ LayerKind layer_kind(const Transformer& model, int layer) {
 
 // Where parts stand alone, a module has attention and its MLP or experts.
 LayerKind mtp_layer_kind(const Transformer& model) {
-  const LayerKind last = layer_kind(model, model.num_layers - 1);
+  const int dense = model.experts ? model.experts->last_dense_layers : 0;
+  const LayerKind last = layer_kind(model, std::max(0, model.num_layers - 1 - dense));
   if (last < LayerKind::kLinearAlone) return last;
   return with_feed(LayerKind::kDense, LayerKind::kMoe, model.experts.has_value());
 }
@@ -289,7 +333,8 @@ int leading_layers(const Transformer& model) {
 KindCounts count_layers(const Transformer& model, int first, int layers) {
   KindCounts counts{};
   const bool alike =
-      !model.traced && model.layer_pattern.empty() && (!model.experts || model.experts->every == 1);
+      !model.traced && model.layer_pattern.empty() &&
+      (!model.experts || (model.experts->every == 1 && model.experts->last_dense_layers == 0));
   if (alike) {
     const int dense = std::clamp(leading_layers(model) - first, 0, layers);
     counts[LayerKind::kDense] = dense;
@@ -325,6 +370,12 @@ int qk_head_size(const Transformer& model) {
 int v_head_size(const Transformer& model) {
   if (model.latent) return model.latent->v_head_size;
   return model.v_channels > 0 ? model.v_channels : model.kv_channels;
+}
+
+int mlp_size(const Transformer& model, LayerKind kind) {
+  if (kind < LayerKind::kMlpA || kind > LayerKind::kMlpP) return model.ffn_hidden_size;
+  const int place = static_cast<int>(kind) - static_cast<int>(LayerKind::kMlpA);
+  return model.mlp_sizes[static_cast<size_t>(place)];
 }
 
 Heads heads_of(const Transformer& model, Mixer mixer) {

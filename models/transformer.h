@@ -18,6 +18,8 @@
 //   linear attention   h (2 v + 2 k + c a) + v h, with v and k the widths of all values and keys,
 //                      and c numbers a head for the state's decay; a convolution of n (v + 2 k).
 //                      KDA's decays are h r + r k of rank r (Kimi Linear, arXiv 2510.26692)
+//   short convolution  4 h v, and a convolution of n v (LFM2)
+//   queries' rank      h q + q + q d a in place of h d a (Step-3, arXiv 2507.19427)
 //   Mamba-1            3 h v + v (r + 2 N) + r v + N v, with r the steps' rank, N numbers a channel
 //                      of the state, and a convolution of n v (Gu and Dao 2023, arXiv 2312.00752)
 //   compressed         h q + q a d + h d + a d o + g o h, with q the queries' rank, g groups of
@@ -55,6 +57,7 @@ struct Experts {
   int ffn_hidden_size = 0;
   int first_dense_layers = 0;      // layers before the first MoE layer
   int every = 1;                   // of the layers from there on, the first of so many has experts
+  int last_dense_layers = 0;       // layers behind the last MoE layer
   int shared_ffn_hidden_size = 0;  // of one shared expert; 0: as the routed ones
   int groups = 1;                  // of experts, of which a token's stand in groups_per_token
   int groups_per_token = 1;
@@ -119,7 +122,7 @@ struct WindowHeads {
 
 // Attention with a state of fixed size in place of all keys and values before.
 struct LinearAttention {
-  enum class Kind : std::uint8_t { kGatedDelta, kLightning, kMamba2, kMamba1, kKda };
+  enum class Kind : std::uint8_t { kGatedDelta, kLightning, kMamba2, kMamba1, kKda, kShortConv };
   Kind kind = Kind::kGatedDelta;
   int num_heads = 0;  // of values
   int head_size = 0;
@@ -132,13 +135,16 @@ struct LinearAttention {
 
   [[nodiscard]] double values() const { return 1.0 * num_heads * head_size; }
   [[nodiscard]] double keys() const { return 1.0 * key_heads * key_head_size; }
-  // Channels of the convolution: values, queries and keys; Mamba-1 makes its keys from these.
+  // Channels of the convolution: values, queries and keys. Mamba-1 makes its keys from these, and a
+  // short convolution has none.
   [[nodiscard]] double convolved() const {
-    return values() + (kind == Kind::kMamba1 ? 0 : 2 * keys());
+    const bool alone = kind == Kind::kMamba1 || kind == Kind::kShortConv;
+    return values() + (alone ? 0 : 2 * keys());
   }
   // Numbers of a token that say how the state decays and is written.
   [[nodiscard]] double scalars() const;
-  // The first projection's outputs: values, their gate, queries, keys, and numbers a head.
+  // The first projection's outputs: values, their gate, queries, keys, and numbers a head. A short
+  // convolution's: values, and gates before and behind it.
   [[nodiscard]] double projected() const;
 
   friend bool operator==(const LinearAttention&, const LinearAttention&) = default;
@@ -163,6 +169,9 @@ struct Encoder {
   friend bool operator==(const Encoder&, const Encoder&) = default;
 };
 
+// Sizes that MLPs alone may have, one a letter from `a` on.
+inline constexpr int kMlpSizes = 16;
+
 struct Transformer {
   std::string name;
   std::string source;  // where the shape was published
@@ -172,7 +181,9 @@ struct Transformer {
   int num_query_groups = 0;  // heads of keys and values
   int kv_channels = 0;       // head size; with latent attention its own sizes hold
   int v_channels = 0;        // head size of values; 0: as kv_channels
+  int q_rank = 0;            // rank of queries, normalized there; 0: they are not compressed
   int ffn_hidden_size = 0;   // of dense layers
+  std::array<int, kMlpSizes> mlp_sizes{};  // of layers `a`, `b`, ... of the pattern
   int vocab_size = 0;
   int max_position_embeddings = 0;  // rows of learned positions
   int mtp_layers = 0;               // modules that predict further tokens
@@ -207,7 +218,7 @@ struct Transformer {
   //   H  attention and linear attention beside each other
   //   Y  attention over a window and all tokens before, compressed
   //   X  the same, to those compressed tokens that an indexer finds
-  // A layer by itself: M linear attention, * attention, - MLP, E experts.
+  // A layer by itself: M linear attention, * attention, - MLP, E experts, a to p MLP of mlp_sizes.
   std::string layer_pattern;
   Norm norm = Norm::kRmsNorm;
   Positions positions = Positions::kRotary;
@@ -250,6 +261,22 @@ enum class LayerKind : std::uint8_t {
   kAttentionAlone,
   kMlpAlone,
   kExpertsAlone,
+  kMlpA,  // MLPs alone, of mlp_sizes
+  kMlpB,
+  kMlpC,
+  kMlpD,
+  kMlpE,
+  kMlpF,
+  kMlpG,
+  kMlpH,
+  kMlpI,
+  kMlpJ,
+  kMlpK,
+  kMlpL,
+  kMlpM,
+  kMlpN,
+  kMlpO,
+  kMlpP,
   kEncoder,  // a layer of the encoder
   kTraced1,  // a traced model's kinds of blocks
   kTraced2,
@@ -257,21 +284,50 @@ enum class LayerKind : std::uint8_t {
   kTraced4
 };
 template <>
-inline constexpr std::size_t kSizeOf<LayerKind> = 30;
+inline constexpr std::size_t kSizeOf<LayerKind> = 46;
 // The kinds of decoder layers.
-inline constexpr std::array kDecoderKinds{LayerKind::kDense,           LayerKind::kMoe,
-                                          LayerKind::kWindowDense,     LayerKind::kWindowMoe,
-                                          LayerKind::kLinearDense,     LayerKind::kLinearMoe,
-                                          LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe,
-                                          LayerKind::kSparseDense,     LayerKind::kSparseMoe,
-                                          LayerKind::kFoundDense,      LayerKind::kFoundMoe,
-                                          LayerKind::kBesideDense,     LayerKind::kBesideMoe,
-                                          LayerKind::kCompressedDense, LayerKind::kCompressedMoe,
-                                          LayerKind::kIndexedDense,    LayerKind::kIndexedMoe,
-                                          LayerKind::kLinearAlone,     LayerKind::kAttentionAlone,
-                                          LayerKind::kMlpAlone,        LayerKind::kExpertsAlone,
-                                          LayerKind::kTraced1,         LayerKind::kTraced2,
-                                          LayerKind::kTraced3,         LayerKind::kTraced4};
+inline constexpr std::array kDecoderKinds{LayerKind::kDense,
+                                          LayerKind::kMoe,
+                                          LayerKind::kWindowDense,
+                                          LayerKind::kWindowMoe,
+                                          LayerKind::kLinearDense,
+                                          LayerKind::kLinearMoe,
+                                          LayerKind::kSharedKeysDense,
+                                          LayerKind::kSharedKeysMoe,
+                                          LayerKind::kSparseDense,
+                                          LayerKind::kSparseMoe,
+                                          LayerKind::kFoundDense,
+                                          LayerKind::kFoundMoe,
+                                          LayerKind::kBesideDense,
+                                          LayerKind::kBesideMoe,
+                                          LayerKind::kCompressedDense,
+                                          LayerKind::kCompressedMoe,
+                                          LayerKind::kIndexedDense,
+                                          LayerKind::kIndexedMoe,
+                                          LayerKind::kLinearAlone,
+                                          LayerKind::kAttentionAlone,
+                                          LayerKind::kMlpAlone,
+                                          LayerKind::kExpertsAlone,
+                                          LayerKind::kMlpA,
+                                          LayerKind::kMlpB,
+                                          LayerKind::kMlpC,
+                                          LayerKind::kMlpD,
+                                          LayerKind::kMlpE,
+                                          LayerKind::kMlpF,
+                                          LayerKind::kMlpG,
+                                          LayerKind::kMlpH,
+                                          LayerKind::kMlpI,
+                                          LayerKind::kMlpJ,
+                                          LayerKind::kMlpK,
+                                          LayerKind::kMlpL,
+                                          LayerKind::kMlpM,
+                                          LayerKind::kMlpN,
+                                          LayerKind::kMlpO,
+                                          LayerKind::kMlpP,
+                                          LayerKind::kTraced1,
+                                          LayerKind::kTraced2,
+                                          LayerKind::kTraced3,
+                                          LayerKind::kTraced4};
 inline constexpr int kTracedKinds = 4;
 inline bool is_traced(LayerKind kind) { return kind >= LayerKind::kTraced1; }
 
@@ -320,6 +376,22 @@ inline constexpr std::array kLayerKinds{LayerKind::kEmbedding,
                                         LayerKind::kAttentionAlone,
                                         LayerKind::kMlpAlone,
                                         LayerKind::kExpertsAlone,
+                                        LayerKind::kMlpA,
+                                        LayerKind::kMlpB,
+                                        LayerKind::kMlpC,
+                                        LayerKind::kMlpD,
+                                        LayerKind::kMlpE,
+                                        LayerKind::kMlpF,
+                                        LayerKind::kMlpG,
+                                        LayerKind::kMlpH,
+                                        LayerKind::kMlpI,
+                                        LayerKind::kMlpJ,
+                                        LayerKind::kMlpK,
+                                        LayerKind::kMlpL,
+                                        LayerKind::kMlpM,
+                                        LayerKind::kMlpN,
+                                        LayerKind::kMlpO,
+                                        LayerKind::kMlpP,
                                         LayerKind::kTraced1,
                                         LayerKind::kTraced2,
                                         LayerKind::kTraced3,
@@ -366,6 +438,8 @@ struct Heads {
   double value_groups = 0;  // with a matrix of their own
 };
 Heads heads_of(const Transformer& model, Mixer mixer);
+// The size of a layer's MLP, where it has one.
+int mlp_size(const Transformer& model, LayerKind kind);
 // Tokens that become one in a layer of compressed attention; 0: none do.
 int compression(const Transformer& model, Mixer mixer);
 // Widths of the compressed tokens before they are weighed: twice a head's where stretches overlap.

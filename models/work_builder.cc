@@ -152,6 +152,7 @@ void WorkBuilder::weigh_sums() {
 
 void WorkBuilder::layer(LayerKind kind) {
   mixer_ = mixer_of(kind);
+  mlp_size_ = mlp_size(model_, kind);
   if (mixer_ != Mixer::kNone) attention_block();
   switch (feed_of(kind)) {
     case Feed::kExperts:
@@ -166,6 +167,7 @@ void WorkBuilder::layer(LayerKind kind) {
 }
 
 void WorkBuilder::feed(LayerKind kind) {
+  mlp_size_ = mlp_size(model_, kind);
   if (feed_of(kind) == Feed::kMlp) {
     again(kMlp, &WorkBuilder::dense_mlp);
     dense_mlp();
@@ -191,8 +193,7 @@ void WorkBuilder::mlp_block() {
 
 void WorkBuilder::dense_mlp() {
   before_divided(hidden_);
-  mlp(tokens_, hidden_, model_.ffn_hidden_size, ranks_, 1,
-      {"MLP, first", "MLP, second", kMlpActivation, kMlp});
+  mlp(tokens_, hidden_, mlp_size_, ranks_, 1, {"MLP, first", "MLP, second", kMlpActivation, kMlp});
   after_divided();
 }
 

@@ -143,6 +143,7 @@ class WorkBuilder {
   const double divided_;
   const double ranks_;
   Mixer mixer_ = Mixer::kAttention;
+  double mlp_size_ = 0;
   Work work_;
 };
 

@@ -71,10 +71,16 @@ void WorkBuilder::plain_projections() {
   const double turned_width = heads.qk * (heads.queries + heads.groups);
   const double gate = model_.output_gate ? heads.v * heads.queries : 0;
   before_divided(hidden_);
+  double outputs = turned_width + heads.v * heads.value_groups + gate;
+  if (model_.q_rank > 0) {
+    low_rank("queries", model_.q_rank, heads.qk * heads.queries);
+    norm(tokens_, model_.q_rank, kLatentNorm);
+    outputs -= heads.qk * heads.queries;
+  }
   linear({.name = "queries, keys, values",
           .tokens = tokens_,
           .inputs = hidden_,
-          .outputs = (turned_width + heads.v * heads.value_groups + gate) / ranks_,
+          .outputs = outputs / ranks_,
           .bias = has_qkv_bias(model_)});
   const double both = tokens_ * turned_width / ranks_ * element_;
   const bool turned = !model_.rotary_in_windows_only || mixer_ == Mixer::kWindow;
@@ -140,6 +146,7 @@ void WorkBuilder::core() {
   if (pass_ == PassKind::kW) return;
   const bool backward = pass_ == PassKind::kB;
   if (mixer_ == Mixer::kLinear) {
+    if (model_.linear->kind == LinearAttention::Kind::kShortConv) return;
     if (backward && context_.recompute.any(kCoreAttention)) linear_core(false);
     linear_core(backward);
     return;

@@ -18,7 +18,9 @@ void WorkBuilder::states_part() {
   core();
   const double values = linear_attention.values();
   weigh_output(values);
-  if (linear_attention.kind != LinearAttention::Kind::kMamba1) {  // normalized before
+  using Kind = LinearAttention::Kind;
+  // Mamba-1's is normalized before.
+  if (linear_attention.kind != Kind::kMamba1 && linear_attention.kind != Kind::kShortConv) {
     const double one = tokens_ * values / ranks_ * element_;
     stream(PassKind::kF, 2 * one, 1);
     stream(PassKind::kB, 3 * one, 1);
@@ -40,6 +42,9 @@ void WorkBuilder::linear_projections() {
     if (linear_attention.gate_rank > 0) {
       low_rank("gate of attention's output", linear_attention.gate_rank, linear_attention.values());
     }
+  }
+  if (linear_attention.kind == LinearAttention::Kind::kShortConv) {
+    weigh_output(linear_attention.values());  // its input is a product too
   }
   if (linear_attention.conv_kernel > 0) {
     // The convolution and its activation, one kernel; its weights' gradient comes with B.

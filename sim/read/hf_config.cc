@@ -148,8 +148,8 @@ Transformer read_hf_config(const YamlValue& root, const std::string& name,
   Maps maps(root);
   const Architecture architecture = architecture_of(maps);
   HfMap& text = maps.text();
-  YAML::Node model = derive(architecture, text, stated);
   refuse_values(architecture, text);
+  YAML::Node model = derive(architecture, text, stated);
   std::string source = root.where().file;
   const auto tower = maps.whole.find("vision_config");
   if (tower && tower->is_map()) {

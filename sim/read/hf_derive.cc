@@ -7,6 +7,7 @@
 
 #include "sim/core/text.h"
 #include "sim/planning/expression.h"
+#include "sim/read/hf_blocks.h"
 #include "sim/read/hf_config.h"
 #include "sim/read/hf_layers.h"
 #include "sim/read/model.h"
@@ -17,24 +18,24 @@ namespace {
 constexpr size_t kMostLetters = 1 << 16;
 constexpr int kDeepest = 20;  // defaults that name each other
 
-const std::set<std::string> kFlags{"untie_embeddings_and_output_weights",
-                                   "gated_linear_unit",
-                                   "add_bias_linear",
-                                   "add_qkv_bias",
-                                   "add_attention_bias",
-                                   "add_mlp_bias",
-                                   "post_norms",
-                                   "values_are_keys",
-                                   "chunked_window",
-                                   "rotary_in_windows_only",
-                                   "attention_output_gate",
-                                   "bidirectional_attention",
-                                   "attention_sinks",
-                                   "moe.shared_gate",
-                                   "moe.router_bias",
-                                   "encoder.gated_linear_unit"};
-const std::set<std::string> kWords{"normalization", "position_embedding_type", "qk_layernorm",
-                                   "layer_pattern", "linear_attention.kind"};
+const std::set<std::string> kFlagKeys{"untie_embeddings_and_output_weights",
+                                      "gated_linear_unit",
+                                      "add_bias_linear",
+                                      "add_qkv_bias",
+                                      "add_attention_bias",
+                                      "add_mlp_bias",
+                                      "post_norms",
+                                      "values_are_keys",
+                                      "chunked_window",
+                                      "rotary_in_windows_only",
+                                      "attention_output_gate",
+                                      "bidirectional_attention",
+                                      "attention_sinks",
+                                      "moe.shared_gate",
+                                      "moe.router_bias",
+                                      "encoder.gated_linear_unit"};
+const std::set<std::string> kTextKeys{"normalization", "position_embedding_type", "qk_layernorm",
+                                      "layer_pattern", "linear_attention.kind"};
 
 bool is_name(const std::string& text) {
   const auto fits = [](char c) {
@@ -195,7 +196,7 @@ class Derivation {
       return std::nullopt;
     }
     if (formula.is_map()) return of_form(key, formula);
-    if (kWords.contains(key)) return YAML::Node(formula.text());
+    if (kTextKeys.contains(key)) return YAML::Node(formula.text());
     for (const std::string& each : alternatives(formula.text())) {
       if (auto found = of_text(key, each, formula)) return found;
     }
@@ -227,8 +228,25 @@ class Derivation {
       const double value = ratio->number(1e-3, 1);
       return YAML::Node(std::lround(1 / (value * value)));
     }
+    if (const auto blocks = map.find("blocks")) {
+      return of_blocks(*blocks, map.require("as", "what is read of them").text());
+    }
     const std::string found = letters(form).letters;
     return found.empty() ? std::nullopt : std::optional(YAML::Node(found));
+  }
+
+  std::optional<YAML::Node> of_blocks(const YamlValue& key, const std::string& what) {
+    const auto list = given(key.text());
+    const auto hidden = number("hidden_size");
+    if (!list || !hidden) return std::nullopt;
+    const HfBlocks blocks = blocks_of(*list, *hidden);
+    if (what == "letters") return YAML::Node(blocks.letters);
+    if (what == "parts") return YAML::Node(blocks.letters.size());
+    if (what == "sizes") return YAML::Node(blocks.sizes);
+    if (what == "size" && !blocks.sizes.empty()) return YAML::Node(std::ranges::max(blocks.sizes));
+    const auto heads = number("num_attention_heads");
+    if (what != "groups" || !heads || blocks.heads_of_group == 0) return std::nullopt;
+    return YAML::Node(*heads / blocks.heads_of_group);
   }
 
   std::optional<YAML::Node> of_text(const std::string& key, const std::string& text,
@@ -243,7 +261,7 @@ class Derivation {
       values.push_back(*number);
     }
     const long result = computed(Expression(text, formula.where(), names), values);
-    if (kFlags.contains(key)) return YAML::Node(result != 0);
+    if (kFlagKeys.contains(key)) return YAML::Node(result != 0);
     return YAML::Node(result);
   }
 
@@ -314,6 +332,7 @@ class Derived {
       return;
     }
     set("moe.first_dense_layers", YAML::Node(places->first));
+    set("moe.last_dense_layers", YAML::Node(places->last));
     set("moe.every", YAML::Node(places->every));
   }
 
@@ -409,8 +428,10 @@ void refuse_values(const Architecture& architecture, HfMap& file) {
     YamlMap map(each);
     const YamlValue condition = map.require("when", "a formula");
     if (!derivation.holds(condition)) continue;
-    const auto value = derivation.given(map.require("key", "a key").text());
-    (value ? *value : file.value()).fail(map.require("because", "the reason").text());
+    const std::string key = map.require("key", "a key").text();
+    const std::string reason = map.require("because", "the reason").text();
+    if (const auto value = derivation.given(key)) value->fail(reason);
+    file.value().fail(fmt::format("{}: {}", key, reason));
   }
 }
 

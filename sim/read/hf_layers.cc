@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -67,17 +68,30 @@ LayerLetters of_letters(YamlMap& form, const YamlValue& key, const HfFacts& fact
   return {read, value};
 }
 
+// Numbers of layers: a list, or a text with commas.
+std::vector<YamlValue> numbers_of(const YamlValue& value) {
+  if (value.is_list()) return value.list();
+  std::vector<YamlValue> numbers;
+  std::istringstream text(value.text());
+  for (std::string each; std::getline(text, each, ',');) {
+    numbers.push_back(value.made_of(YAML::Node(each)));
+  }
+  return numbers;
+}
+
 // {at: KEY, letters: [E, '-']}: the first letter where the list has the layer's number, which
 // counts from `first` on, or from 0.
 LayerLetters of_indices(YamlMap& form, const YamlValue& key, const HfFacts& facts) {
   const std::vector<YamlValue> letters = form.require("letters", "two letters").list();
   const auto value = facts.given(key.text());
-  if (!value || !value->is_list() || value->list().empty() || facts.layers < 1) return {};
+  if (!value || value->is_map() || facts.layers < 1) return {};
+  const std::vector<YamlValue> numbers = numbers_of(*value);
+  if (numbers.empty()) return {};
   const auto counted = form.find("first");
   const long first = counted ? counted->integer(0, 1) : 0;
   std::string read;
   for (int layer = 0; layer < facts.layers; ++layer) read += letters.at(1).text();
-  for (const YamlValue& entry : value->list()) {
+  for (const YamlValue& entry : numbers) {
     const auto layer = entry.integer(first, facts.layers - 1 + first) - first;
     read[static_cast<size_t>(layer)] = letters.at(0).text()[0];
   }
@@ -132,7 +146,9 @@ std::optional<ExpertLayers> expert_layers(const LayerLetters& read, const YamlVa
   if (first == std::string::npos) return std::nullopt;
   const size_t second = letters.find('E', first + 1);
   const size_t every = second == std::string::npos ? letters.size() - first : second - first;
-  for (size_t layer = 0; layer < letters.size(); ++layer) {
+  const size_t end = letters.rfind('E') + every;  // where the next would stand
+  const size_t behind = letters.size() - std::min(end, letters.size());
+  for (size_t layer = 0; layer < letters.size() - behind; ++layer) {
     const bool expected = layer >= first && (layer - first) % every == 0;
     if (expected != (letters[layer] == 'E')) {
       read.from.value_or(file).fail(
@@ -140,7 +156,8 @@ std::optional<ExpertLayers> expert_layers(const LayerLetters& read, const YamlVa
           "'every' in 'moe'");
     }
   }
-  return ExpertLayers{static_cast<int>(first), static_cast<int>(std::max<size_t>(1, every))};
+  return ExpertLayers{static_cast<int>(first), static_cast<int>(std::max<size_t>(1, every)),
+                      static_cast<int>(behind)};
 }
 
 }  // namespace pipesim

@@ -30,10 +30,11 @@ LayerLetters letters_of(const YamlValue& form, const HfFacts& facts);
 // The shortest letters that, repeated, are these.
 std::string shortest_period(const std::string& letters);
 
-// Which layers have experts: from the first on, every so many.
+// Which layers have experts: from the first on, every so many, but for the last.
 struct ExpertLayers {
   int first = 0;
   int every = 1;
+  int last = 0;  // layers behind them
 };
 // By letters `E` and `-`; nothing when there is no E. InputError at their value in the file, or at
 // `file`, when they are of no such step.

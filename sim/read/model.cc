@@ -81,9 +81,22 @@ void read_pattern(YamlMap& map, Transformer& model) {
   set_flag(map, "attention_sinks", model.sinks);
 }
 
+void read_mlp_sizes(YamlMap& map, Transformer& model) {
+  const auto value = map.find("mlp_sizes");
+  if (!value) return;
+  const std::vector<YamlValue> sizes = value->list();
+  if (sizes.size() > model.mlp_sizes.size()) {
+    value->fail(fmt::format("at most {} sizes, for the letters a to p", model.mlp_sizes.size()));
+  }
+  model.mlp_sizes = {};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    model.mlp_sizes.at(i) = static_cast<int>(sizes[i].integer(1, kLargestSize));
+  }
+}
+
 void read_linear(YamlMap& outer, Transformer& model) {
-  static const std::vector<std::string> kKinds{"gated_delta", "lightning", "mamba2", "mamba1",
-                                               "kda"};
+  static const std::vector<std::string> kKinds{"gated_delta", "lightning", "mamba2",
+                                               "mamba1",      "kda",       "short_conv"};
   const auto value = outer.find("linear_attention");
   if (!value) return;
   YamlMap map(*value);
@@ -197,6 +210,7 @@ void read_experts(YamlMap& outer, Transformer& model) {
   need_size(map, "ffn_hidden_size", "the size of an expert", experts.ffn_hidden_size);
   set_size(map, "shared_experts", experts.shared_experts, 0);
   set_size(map, "first_dense_layers", experts.first_dense_layers, 0);
+  set_size(map, "last_dense_layers", experts.last_dense_layers, 0);
   set_size(map, "every", experts.every);
   set_size(map, "shared_ffn_hidden_size", experts.shared_ffn_hidden_size, 0);
   set_flag(map, "shared_gate", experts.shared_gate);
@@ -217,6 +231,7 @@ void read_attention(YamlMap& map, Transformer& model) {
   set_size(map, "num_query_groups", model.num_query_groups);
   set_size(map, "kv_channels", model.kv_channels);
   set_size(map, "v_channels", model.v_channels, 0);
+  set_size(map, "query_rank", model.q_rank, 0);
   set_flag(map, "values_are_keys", model.values_are_keys);
   if (model.latent) {  // has sizes of its own
     model.num_query_groups = 0;
@@ -249,6 +264,7 @@ Transformer read_shape(YamlMap& map, Transformer model) {
   read_attention(map, model);
   if (model.ffn_hidden_size == 0 && !model.gated_mlp) model.ffn_hidden_size = 4 * model.hidden_size;
   need_size(map, "ffn_hidden_size", "the size of the MLP", model.ffn_hidden_size);
+  read_mlp_sizes(map, model);
   set_size(map, "max_position_embeddings", model.max_position_embeddings);
   set_size(map, "mtp_num_layers", model.mtp_layers, 0);
   set_size(map, "residual_streams", model.residual_streams);

@@ -94,12 +94,26 @@ TEST(LayerKinds, OfExpertsInEverySecondLayerAlternate) {
       16 * (parameters(model, LayerKind::kMoe) - parameters(model, LayerKind::kDense)));
 }
 
+TEST(LayerKinds, MayEndInLayersWithoutExperts) {
+  Transformer model = mixtral();
+  model.experts->first_dense_layers = 4;
+  model.experts->last_dense_layers = 1;
+  EXPECT_EQ(fault_of(model), "");
+  EXPECT_EQ(layer_kind(model, 30), LayerKind::kMoe);
+  EXPECT_EQ(layer_kind(model, 31), LayerKind::kDense);
+  EXPECT_EQ(moe_layers(model), 27);
+  model.mtp_layers = 1;
+  EXPECT_EQ(mtp_layer_kind(model), LayerKind::kMoe);
+  model.experts->last_dense_layers = 29;
+  EXPECT_EQ(fault_of(model), "4 first and 29 last dense layers, but only 32 layers");
+}
+
 TEST(LayerKinds, SayWhatAPatternLacks) {
   Transformer model = llama3_70b();
   model.layer_pattern = "WG";
   EXPECT_EQ(fault_of(model), "W in layer_pattern needs attention_window");
   model.layer_pattern = "GZ";
-  EXPECT_EQ(fault_of(model), "layer_pattern knows the letters GWRCSTHYXM*-E, not 'Z'");
+  EXPECT_EQ(fault_of(model), "layer_pattern knows the letters GWRCSTHYXM*-E and a to p, not 'Z'");
   model.layer_pattern = "R";
   EXPECT_EQ(fault_of(model), "R, M and H in layer_pattern need linear_attention");
   model.layer_pattern.clear();

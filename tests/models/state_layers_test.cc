@@ -1,4 +1,4 @@
-// Layers of Mamba-1 and of Kimi's delta attention, and attention beside Mamba-2.
+// Layers of Mamba-1, of Kimi's delta attention and of short convolutions, attention beside Mamba-2.
 #include <gtest/gtest.h>
 
 #include "models/layer_memory.h"
@@ -139,6 +139,106 @@ TEST(KimiDelta, ComputesAsAGatedDeltaRuleOfItsHeads) {
   EXPECT_DOUBLE_EQ(kept(kda(0), LayerKind::kLinearAlone, context) -
                        kept(delta, LayerKind::kLinearAlone, context),
                    4096 * (4.0 * (1024 - 8) + 2 * 128));
+}
+
+Transformer short_convolution() {
+  return alone({.kind = LinearAttention::Kind::kShortConv,
+                .num_heads = 8,
+                .head_size = 128,
+                .key_heads = 8,
+                .key_head_size = 128,
+                .conv_kernel = 3});
+}
+
+// LFM2: values and two gates in, a convolution of three tokens, out.
+TEST(ShortConvolution, HasTwoMatricesAndNoStates) {
+  EXPECT_EQ(fault_of(short_convolution()), "");
+  const double matrices = 3 * kHidden * kHidden + kHidden * kHidden;
+  EXPECT_DOUBLE_EQ(parameters(short_convolution(), LayerKind::kLinearAlone),
+                   matrices + 3 * kHidden + kHidden);
+  const LayerContext context = sequence(4096);
+  for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {
+    const Work work = layer_work(short_convolution(), LayerKind::kLinearAlone, pass, context);
+    EXPECT_DOUBLE_EQ(flops(work).value(), 2 * 4096 * matrices) << to_text(pass);
+    EXPECT_TRUE(work.attention.empty());
+  }
+}
+
+TEST(ShortConvolution, ReadsAndKeepsItsGates) {
+  const LayerContext context = sequence(4096);
+  const double one = 4096 * kHidden * 2;
+  // The norm 2, a product of two 3, the convolution 2, its gate 3, the residual 3.
+  EXPECT_DOUBLE_EQ(
+      layer_work(short_convolution(), LayerKind::kLinearAlone, PassKind::kF, context).moved.value(),
+      (2 + 3 + 2 + 3 + 3) * one);
+  // Inputs of norm and matrix, values and gates, the product, the convolution's output, its
+  // product.
+  EXPECT_DOUBLE_EQ(kept(short_convolution(), LayerKind::kLinearAlone, context), 8 * one);
+}
+
+TEST(ShortConvolution, IsDividedByItsHeadsButNotByItsSequence) {
+  const LayerContext four = sequence(4096, 4);
+  EXPECT_EQ(fault_of(short_convolution(), four), "");
+  EXPECT_DOUBLE_EQ(
+      4 * flops_of(short_convolution(), LayerKind::kLinearAlone, PassKind::kB, four),
+      flops_of(short_convolution(), LayerKind::kLinearAlone, PassKind::kB, sequence(4096)));
+  LayerContext divided = sequence(4096);
+  divided.context = 2;
+  EXPECT_NE(fault_of(short_convolution(), divided).find("hands its last tokens on"),
+            std::string::npos);
+}
+
+// Step-3: queries of a rank that all heads share.
+TEST(QueryRank, PutsTwoMatricesAndANormInPlaceOfOne) {
+  const Transformer plain = llama3_70b();
+  Transformer ranked = plain;
+  ranked.q_rank = 2048;
+  const double h = plain.hidden_size;
+  const double queries = 64 * 128;
+  const double more = h * 2048 + 2048 * queries - h * queries;
+  EXPECT_DOUBLE_EQ(parameters(ranked, LayerKind::kDense) - parameters(plain, LayerKind::kDense),
+                   more + 2048);
+  const LayerContext context = sequence(4096);
+  for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {
+    EXPECT_DOUBLE_EQ(flops_of(ranked, LayerKind::kDense, pass, context) -
+                         flops_of(plain, LayerKind::kDense, pass, context),
+                     2 * 4096 * more)
+        << to_text(pass);
+  }
+  EXPECT_DOUBLE_EQ(layer_work(ranked, LayerKind::kDense, PassKind::kF, context).moved.value() -
+                       layer_work(plain, LayerKind::kDense, PassKind::kF, context).moved.value(),
+                   2.0 * 4096 * 2048 * 2);
+  EXPECT_DOUBLE_EQ(
+      kept(ranked, LayerKind::kDense, context) - kept(plain, LayerKind::kDense, context),
+      2.0 * 4096 * 2048 * 2);
+}
+
+// Llama-Nemotron: parts alone, of sizes of their own.
+TEST(MlpSizes, AreThoseOfTheLettersOfThePattern) {
+  Transformer model = llama3_70b();
+  model.num_layers = 4;
+  model.layer_pattern = "*-ab";
+  EXPECT_EQ(fault_of(model),
+            "a in layer_pattern needs as many mlp_sizes, one for each letter from a on");
+  model.mlp_sizes = {14336, 7168};
+  EXPECT_EQ(fault_of(model), "");
+  EXPECT_EQ(layer_kind(model, 2), LayerKind::kMlpA);
+  EXPECT_EQ(layer_kind(model, 3), LayerKind::kMlpB);
+  const LayerContext context = sequence(4096);
+  const double h = model.hidden_size;
+  const double whole = parameters(model, LayerKind::kMlpAlone) - h;
+  EXPECT_DOUBLE_EQ(parameters(model, LayerKind::kMlpA) - h, whole / 2);
+  EXPECT_DOUBLE_EQ(parameters(model, LayerKind::kMlpB) - h, whole / 4);
+  EXPECT_DOUBLE_EQ(flops_of(model, LayerKind::kMlpB, PassKind::kF, context),
+                   2 * 4096 * 3 * h * 7168);
+  // Two inputs, and 3 of the inner width.
+  EXPECT_DOUBLE_EQ(kept(model, LayerKind::kMlpB, context), 4096 * 2 * (2 * h + 3 * 7168));
+  EXPECT_DOUBLE_EQ(total_parameters(model), parameters(model, LayerKind::kAttentionAlone) +
+                                                1.75 * whole + 4 * h + 2 * 128256 * h);
+  EXPECT_NE(fault_of(model, sequence(4096, 3)), "");
+  model.mlp_sizes = {14336, 7170};
+  EXPECT_EQ(fault_of(model, sequence(4096, 4)),
+            "a size of mlp_sizes, 7170 does not divide by tensor_model_parallel_size 4");
 }
 
 TEST(OutputGate, OfLatentAttentionIsAProjectionOfItsInput) {

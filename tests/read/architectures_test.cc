@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
-#include <set>
 #include <string>
 
 #include "models/layer_parameters.h"
@@ -79,21 +78,20 @@ TEST(Architectures, HaveThePublishedActivatedParameters) {
   EXPECT_NEAR(activated("deepseek-v4-flash", false), 13, 0.5);
 }
 
-TEST(Architectures, OfLayersBesideAttentionAreInTheCatalogue) {
+TEST(Architectures, OfPublishedTotalsAreInTheCatalogueAsTheirFilesSay) {
   const YamlSource published = YamlSource::from_file(
       std::string(PIPESIM_SOURCE_DIR) + "/tests/read/data/hf/published.yaml", {});
   int compared = 0;
   for (const auto& [name, row] : published.root().entries()) {
-    static const std::set<std::string> kNames{
-        "jamba-1.5-large", "jamba-1.5-mini",  "falcon-h1-34b",     "falcon-h1-7b",
-        "kimi-linear-48b", "deepseek-v4-pro", "deepseek-v4-flash", "kimi-k3"};
-    if (!kNames.contains(name)) continue;
+    const auto entry = std::ranges::find(catalogue_models(), name, &Transformer::name);
+    if (entry == catalogue_models().end()) continue;
     Transformer file = read_hf_config(YamlMap(row).require("config", "the file"), name);
-    file.source = find_model(name, {}).source;
-    EXPECT_TRUE(file == find_model(name, {})) << name;
+    file.source = entry->source;
+    file.encoder.reset();
+    EXPECT_TRUE(file == *entry) << name;
     ++compared;
   }
-  EXPECT_EQ(compared, 8);
+  EXPECT_EQ(compared, 31);
 }
 
 TEST(Architectures, RepeatTheirLayersOverTheWholeModel) {
@@ -118,10 +116,88 @@ TEST(Architectures, MayHaveEntriesBehindThoseOfTheirLayers) {
   EXPECT_EQ(read_hf_config(source.root(), "x").layer_pattern, "YX");
   EXPECT_NE(refusal("{" + v4 + "[128, 4, 128, 0, 0]}").find("each of 3 layers, not 5"),
             std::string::npos);
-  EXPECT_NE(refusal("{architectures: [DeciLMForCausalLM], num_hidden_layers: 4, hidden_size: 64, "
-                    "vocab_size: 64, num_attention_heads: 4, block_configs: [{}]}")
-                .find("a shape of their own are not modelled"),
-            std::string::npos);
+}
+
+// Llama-Nemotron: parts of layers in place of layers, sizes in the order in which they come.
+TEST(Architectures, MayHaveLayersThatEachHaveAShape) {
+  const auto deci = [](const std::string& blocks) {
+    return "{architectures: [DeciLMForCausalLM], num_hidden_layers: 3, hidden_size: 768, "
+           "vocab_size: 64, num_attention_heads: 8, block_configs: [" +
+           blocks + "]}";
+  };
+  const std::string whole = "{attention: {n_heads_in_group: 4}, ffn: {ffn_mult: 1.0}}";
+  const YamlSource source(
+      "config.json",
+      deci(whole + ", {attention: {no_op: true, n_heads_in_group: null}, ffn: {ffn_mult: 1.6}}, " +
+           "{attention: {no_op: true}, ffn: {no_op: true}}"));
+  const Transformer read = read_hf_config(source.root(), "x");
+  EXPECT_EQ(read.num_layers, 3);
+  EXPECT_EQ(read.layer_pattern, "*ab");
+  EXPECT_EQ(read.num_query_groups, 2);
+  // Two thirds of 768 and of 1228, rounded up to 256.
+  EXPECT_EQ(read.mlp_sizes[0], 512);
+  EXPECT_EQ(read.mlp_sizes[1], 1024);
+  const auto says = [&](const std::string& block, const std::string& text) {
+    const std::string message = refusal(deci(whole + ", " + block));
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  says("{attention: {n_heads_in_group: 2}, ffn: {ffn_mult: 1.0}}",
+       "groups of 2 heads, and of 4 in layers before");
+  says("{attention: {replace_with_linear: true}, ffn: {ffn_mult: 1.0}}",
+       "a matrix in place of attention is not modelled");
+  says("{attention: {n_heads_in_group: 4, window_length: 8}, ffn: {ffn_mult: 1.0}}",
+       "window_length: a layer's part with this is not modelled");
+}
+
+TEST(Architectures, MayHaveLayersWithoutExpertsBehindThoseWithThem) {
+  const auto step = [](const std::string& layers) {
+    const YamlSource source(
+        "config.json",
+        "{architectures: [Step3TextForCausalLM], num_hidden_layers: 6, hidden_size: 64, "
+        "intermediate_size: 64, vocab_size: 64, num_attention_heads: 4, share_q_dim: 32, "
+        "moe_num_experts: 4, moe_top_k: 2, moe_intermediate_size: 64, share_expert_dim: 64, "
+        "moe_layers_enum: " +
+            layers + "}");
+    return read_hf_config(source.root(), "x");
+  };
+  const Transformer read = step("'2,3,4'");
+  EXPECT_EQ(read.q_rank, 32);
+  EXPECT_EQ(read.experts->first_dense_layers, 2);
+  EXPECT_EQ(read.experts->last_dense_layers, 1);
+  EXPECT_EQ(step("[2, 3, 4]"), read);
+  EXPECT_EQ(step("[1, 3]").experts->every, 2);
+  EXPECT_EQ(step("[1, 3]").experts->last_dense_layers, 1);
+  EXPECT_EQ(step("[1, 3, 5]").experts->last_dense_layers, 0);
+}
+
+// Ling and Ring 2.5, whose published 1 T and 63 B activated these sizes have.
+TEST(Architectures, MayHaveLatentAttentionBesideLightning) {
+  const std::string ling =
+      "architectures: [BailingMoeV2_5ForCausalLM], hidden_size: 8192, intermediate_size: 18432, "
+      "moe_intermediate_size: 2048, num_attention_heads: 64, num_key_value_heads: 64, "
+      "head_dim: 128, num_experts: 256, num_experts_per_tok: 8, num_shared_experts: 1, "
+      "first_k_dense_replace: 4, layer_group_size: 8, kv_lora_rank: 512, q_lora_rank: 1536, "
+      "qk_rope_head_dim: 64, qk_nope_head_dim: 128, v_head_dim: 128, vocab_size: 157184, "
+      "num_hidden_layers: ";
+  const YamlSource source("config.json", "{" + ling + "80}");
+  const Transformer read = read_hf_config(source.root(), "x");
+  EXPECT_EQ(read.layer_pattern, "RRRRRRRG");
+  EXPECT_TRUE(read.latent);
+  EXPECT_NEAR(total_parameters(read) / 1e12, 1.012, 0.001);
+  EXPECT_NEAR(total_activated_parameters(read) / 1e9, 63.6, 0.1);
+  EXPECT_NE(refusal("{" + ling + "84}").find("behind the last whole group"), std::string::npos);
+}
+
+TEST(Architectures, ThatAreNotModelledAreNamedWithTheirKeys) {
+  const auto says = [](const std::string& config, const std::string& text) {
+    const std::string message = refusal("{architectures: [" + config + "}");
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  says("Gemma3nForCausalLM]", "hidden_size_per_layer_input: embeddings of every layer");
+  says("Zamba2ForCausalLM], num_mem_blocks: 2", "num_mem_blocks: blocks that layers far apart");
+  says("RecurrentGemmaForCausalLM], lru_width: 64", "lru_width: gated linear recurrences");
+  says("Phi3SmallForCausalLM], blocksparse_block_size: 64", "blocksparse_vert_stride");
+  says("Lfm2ForCausalLM], conv_bias: true", "conv_bias: biases of a convolution");
 }
 
 // Models without a config.json, counted from their shapes by the same program.

@@ -182,7 +182,7 @@ class ModelFlags {
       value("moe-router-num-groups", experts.groups);
       value("moe-router-group-topk", experts.groups_per_token);
     }
-    if (experts.every > 1) {
+    if (experts.every > 1 || experts.last_dense_layers > 0) {
       std::string layers;
       for (int layer = 0; layer < model_.num_layers; ++layer) {
         const bool moe = feed_of(layer_kind(model_, layer)) == Feed::kExperts;
@@ -210,6 +210,7 @@ std::string why_no_layers(const Transformer& model) {
   if (model.residual_streams > 1 || model.residual_block > 0) {
     return "its flags have one residual, in which every layer is added";
   }
+  if (model.q_rank > 0) return "its flags compress no queries without latent attention";
   return model.latent && model.output_gate ? "its latent attention has no output gate" : "";
 }
 
