@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
@@ -139,7 +140,7 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
     EXPECT_NE(each.source, "the scenario") << each.name;
     EXPECT_EQ(fault_of(each), "") << each.name;
   }
-  EXPECT_EQ(names.size(), 120U);
+  EXPECT_EQ(names.size(), 142U);
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
   EXPECT_EQ(find_model("Llama3_70B", {}).name, "llama3-70b");
   EXPECT_EQ(find_model("meta-llama/Meta-Llama-3-70B", {}).name, "llama3-70b");
@@ -147,7 +148,8 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
 
 // Each key of the maps of `model:` with the value that `of` has.
 std::vector<std::string> restated_parts(const Transformer& of) {
-  static const char* const kKinds[]{"gated_delta", "lightning", "mamba2", "mamba1", "kda"};
+  static const char* const kKinds[]{"gated_delta", "lightning", "mamba2",
+                                    "mamba1",      "kda",       "short_conv"};
   std::vector<std::string> keys;
   std::string map;
   const auto add = [&](const char* key, const auto& value) {
@@ -222,6 +224,7 @@ std::vector<std::string> restated_parts(const Transformer& of) {
     add("group_topk", experts->groups_per_token);
     add("router_bias", experts->router_bias);
     add("latent_size", experts->latent_size);
+    add("last_dense_layers", experts->last_dense_layers);
     add("capacity_factor", experts->capacity_factor);
   }
   return keys;
@@ -242,6 +245,7 @@ std::vector<std::string> restatements(const Transformer& of) {
   if (!of.latent) add("num_query_groups", of.num_query_groups);
   if (!of.latent) add("kv_channels", of.kv_channels);
   add("v_channels", of.v_channels);
+  add("query_rank", of.q_rank);
   add("values_are_keys", of.values_are_keys);
   add("ffn_hidden_size", of.ffn_hidden_size);
   add("vocab_size", of.vocab_size);
@@ -267,6 +271,9 @@ std::vector<std::string> restatements(const Transformer& of) {
   add("attention_window", of.attention_window);
   add("chunked_window", of.chunked_window);
   if (!of.layer_pattern.empty()) add("layer_pattern", "'" + of.layer_pattern + "'");
+  std::vector<int> sizes(of.mlp_sizes.begin(), of.mlp_sizes.end());
+  std::erase(sizes, 0);
+  add("mlp_sizes", fmt::format("[{}]", fmt::join(sizes, ", ")));
   for (const std::string& part : restated_parts(of)) keys.push_back(part);
   return keys;
 }

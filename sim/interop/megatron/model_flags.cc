@@ -210,6 +210,7 @@ std::string why_no_layers(const Transformer& model) {
   if (model.residual_streams > 1 || model.residual_block > 0) {
     return "its flags have one residual, in which every layer is added";
   }
+  if (model.mlp_sizes[0] > 0) return "its flags have MLPs of one size";
   if (model.q_rank > 0) return "its flags compress no queries without latent attention";
   return model.latent && model.output_gate ? "its latent attention has no output gate" : "";
 }

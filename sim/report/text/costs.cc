@@ -65,19 +65,23 @@ std::string residual_text(const Transformer& model) {
   return text;
 }
 
+std::string heads_text(const Transformer& model) {
+  if (model.latent) return "latent attention";
+  std::string text =
+      fmt::format("{} query groups, head size {}", model.num_query_groups, qk_head_size(model));
+  if (model.q_rank > 0) text += fmt::format(", queries of rank {}", model.q_rank);
+  return text;
+}
+
 std::string shape_text(const Transformer& model) {
   if (model.traced) return traced_text(model);
-  std::string text =
-      fmt::format("  {} layers, hidden {}, {} heads, {}, MLP {}{}, vocabulary {}{}{}\n",
-                  model.num_layers, model.hidden_size, model.num_attention_heads,
-                  model.latent ? "latent attention"
-                               : fmt::format("{} query groups, head size {}",
-                                             model.num_query_groups, qk_head_size(model)),
-                  model.ffn_hidden_size, model.gated_mlp ? " gated" : "", model.vocab_size,
-                  model.tied_embeddings ? ", tied" : "",
-                  model.positions == Positions::kLearned
-                      ? fmt::format(", {} learned positions", model.max_position_embeddings)
-                      : "");
+  std::string text = fmt::format(
+      "  {} layers, hidden {}, {} heads, {}, MLP {}{}, vocabulary {}{}{}\n", model.num_layers,
+      model.hidden_size, model.num_attention_heads, heads_text(model), model.ffn_hidden_size,
+      model.gated_mlp ? " gated" : "", model.vocab_size, model.tied_embeddings ? ", tied" : "",
+      model.positions == Positions::kLearned
+          ? fmt::format(", {} learned positions", model.max_position_embeddings)
+          : "");
   if (const auto& latent = model.latent) {
     text += fmt::format(
         "  latent attention: queries {}, keys and values of rank {}, head size {} without position "
