@@ -319,8 +319,8 @@ std::vector<Output> program_outputs(const SearchCommand& command, const CommandL
   const auto write_order = [&best](std::ostream& out) {
     const Program& order = *best.program;
     write_csv(out,
-              order.copies() == nullptr ? order
-                                        : Program(order.shape(), order.placement(), order.lists()),
+              Program(order.shape(), order.placement(), order.lists(),
+                      {order.pairs().begin(), order.pairs().end()}, order.wrap_around()),
               best.schedule);
   };
   const bool copies = best.program->copies() != nullptr;

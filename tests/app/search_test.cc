@@ -28,6 +28,8 @@ TEST_F(SearchCommand, WritesWhatRunsAsItSays) {
   for (const std::string given :
        {"--max-splits 4 --schedules seq-1f1b --memory-limit 1.5", "recompute=full", "--recompute",
         "offload=true cost.copy_out='4 ms' cost.copy_in='4 ms' --memory-limit 0.5",
+        "offload=true cost.copy_out='4 ms' cost.copy_in='4 ms' cost.overlapped='38 ms' "
+        "--schedules dualpipev --memory-limit 0.7",
         "framework.transfers=blocking", "framework.transfers=blocking --schedules 1f1b",
         "cost.per=stage"}) {
     SCOPED_TRACE(given);
