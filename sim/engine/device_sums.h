@@ -39,7 +39,7 @@ struct Role {
 inline Role role_of(const TaskClass& of, std::uint32_t devices) {
   switch (of.kind) {
     case TaskKind::kCompute:
-      return {of.device, of.pass == PassKind::kR ? Role::Also::kRecompute : Role::Also::kNothing};
+      return {of.device, work_of(of.pass).again ? Role::Also::kRecompute : Role::Also::kNothing};
     case TaskKind::kOptimizer:
       return {of.device + devices, Role::Also::kClosing};
     case TaskKind::kCollective:

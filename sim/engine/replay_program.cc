@@ -76,7 +76,7 @@ class RunRows {
 ProgramRun replay_program(const std::shared_ptr<const Program>& program, const Problem& problem,
                           const std::vector<std::vector<int>>& ranks, const BuildOptions& options) {
   if (options.iterations != 1) throw LogicError("replay_program: several iterations");
-  if (program->copies() != nullptr) throw LogicError("replay_program: copies to the host");
+  if (!program->memory_follows_order()) throw LogicError("replay_program: copies to the host");
   TaskGraph::Parts parts;
   RunRows rows(parts.classes, program->shape().devices * ranks.size());
   TaskStream(parts, rows, program, problem, ranks, options).run();

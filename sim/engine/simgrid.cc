@@ -44,7 +44,10 @@ class UsedCluster {
     for (std::uint32_t device = 0; device < devices; ++device) {
       host_of_device_.push_back(hosts_.of(graph.rank(device)));
     }
-    find_host_links();
+    const std::vector<int> links = graph.host_links();
+    for (std::uint32_t device = 0; device < links.size(); ++device) {
+      host_link_of_rank_[graph.rank(device)] = links[device];
+    }
     classes_.reserve(graph.classes().size());
     for (const TaskClass& of : graph.classes()) classes_.push_back(job_class(of));
     for (const SpeedChange& change : options.speed_profile) {
@@ -88,21 +91,6 @@ class UsedCluster {
   static int resource(HostPart part, int number) {
     constexpr int kParts = static_cast<int>(HostPart::kLink) + 1;
     return -1 - (number * kParts + static_cast<int>(part));
-  }
-
-  // Pipelines have links of their own, as in replay.
-  void find_host_links() {
-    std::uint32_t device = 0;
-    int first = 0;
-    for (const PipelineInstance& pipeline : graph_.pipelines()) {
-      const CopyPlan* plan = pipeline.program->copies();
-      if (plan == nullptr) return;
-      const auto devices = static_cast<std::uint32_t>(pipeline.rank_of_device.size());
-      for (std::uint32_t d = 0; d < devices; ++d, ++device) {
-        host_link_of_rank_[graph_.rank(device)] = first + static_cast<int>(plan->link_of(d));
-      }
-      first += static_cast<int>(plan->links.size());
-    }
   }
 
   JobClass job_class(const TaskClass& of) {

@@ -19,13 +19,10 @@ void Parts::add_device(int device) {
   auto& parts = parts_.emplace_back();
   const auto passes = program_.passes(device);
   for (std::uint32_t at = 0; at < passes.size(); ++at) {
-    const Pass& pass = passes[at];
-    const bool block = pass.kind == PassKind::kFB;
-    if (block) parts.push_back(part(device, program_.pair(pass).forward, at));
-    const Pass& other = block ? program_.pair(pass).backward : pass;
-    if (other.kind == PassKind::kF || is_backward(other.kind)) {
-      parts.push_back(part(device, other, at));
-    }
+    program_.visit_parts(passes[at], [&](const Pass& pass) {
+      if (pass.kind != PassKind::kF && !is_backward(pass.kind)) return;
+      parts.push_back(part(device, pass, at));
+    });
   }
   int forwards = 0;
   int backwards = 0;

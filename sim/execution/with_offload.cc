@@ -73,9 +73,7 @@ class Offload {
     for (int device = 0; device < place_.devices(); ++device) {
       const auto passes = program_.passes(device);
       for (std::uint32_t i = 0; i < passes.size(); ++i) {
-        const bool block = passes[i].kind == PassKind::kFB;
-        note(device, i, block ? program_.pair(passes[i]).forward : passes[i]);
-        if (block) note(device, i, program_.pair(passes[i]).backward);
+        program_.visit_parts(passes[i], [&](const Pass& part) { note(device, i, part); });
       }
     }
   }

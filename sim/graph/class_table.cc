@@ -48,7 +48,7 @@ TaskClass ClassMaker::made_compute(int device, const Pass& pass) const {
   TaskClass made = on_device(TaskKind::kCompute, device);
   made.pass = pass.kind;
   made.chunk = block ? program_.pair(pass).forward.chunk : pass.chunk;
-  made.chunk_back = block ? program_.pair(pass).backward.chunk : std::uint16_t{0};
+  made.chunk_back = block ? program_.pair(pass).backward.chunk : pass.chunk;
   made.seconds = pass_seconds(problem_, program_, device, pass) * slowdown(device);
   const PassBytes bytes = pass_bytes(problem_, program_, device, pass);
   made.acquired = bytes.acquired;

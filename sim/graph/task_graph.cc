@@ -45,6 +45,20 @@ std::uint32_t TaskGraph::numbers_per_iteration(const TaskClass& task) const {
              : static_cast<std::uint32_t>(of.shape().units());
 }
 
+std::vector<int> TaskGraph::host_links() const {
+  std::vector<int> links;
+  int first = 0;
+  for (const PipelineInstance& pipeline : pipelines_) {
+    const CopyPlan* plan = pipeline.program->copies();
+    if (plan == nullptr) return {};
+    for (std::uint32_t d = 0; d < pipeline.rank_of_device.size(); ++d) {
+      links.push_back(first + static_cast<int>(plan->link_of(d)));
+    }
+    first += static_cast<int>(plan->links.size());
+  }
+  return links;
+}
+
 int TaskGraph::iteration(TaskId task) const {
   return static_cast<int>(number_[task] / numbers_per_iteration(task_class(task)));
 }

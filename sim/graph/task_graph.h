@@ -46,7 +46,7 @@ struct TaskClass {
   std::uint32_t device = 0;      // pipeline * devices + position; of a transfer: the sender
   std::uint32_t receiver = 0;    // of a transfer, numbered alike
   std::uint16_t chunk = 0;       // of an overlapped block: of its forward
-  std::uint16_t chunk_back = 0;  // of an overlapped block: of its backward
+  std::uint16_t chunk_back = 0;  // of an overlapped block: of its backward; else `chunk`
   Seconds seconds;               // alone and undisturbed; of a transfer: latency included
   Seconds latency;               // of a transfer
   Bytes acquired;                // activations, at the start
@@ -120,6 +120,10 @@ class TaskGraph {
   [[nodiscard]] bool streams() const { return units_ != 0; }
   [[nodiscard]] int devices() const;  // of all pipelines
   [[nodiscard]] int rank(std::uint32_t device) const;
+
+  // By device the host link that its copies go over, numbered over all pipelines, whose links are
+  // their own. Empty without copies.
+  [[nodiscard]] std::vector<int> host_links() const;
 
   [[nodiscard]] int iteration(TaskId task) const;
   // The unit (see Shape::units) that the task works on; of an overlapped block: of its forward.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/core/error.h"
+#include "sim/graph/stage_seconds.h"
 #include "sim/metrics/memory_curve.h"
 #include "sim/metrics/percentile.h"
 #include "sim/metrics/steady_cycle.h"
@@ -97,7 +98,8 @@ class Analysis {
         speeds_(speeds),
         follows_(causes == IdleCauses::kFollowed),
         middle_(graph.iterations() / 2),
-        devices_(graph.devices()) {
+        devices_(graph.devices()),
+        stage_seconds_(pipesim::stage_seconds(graph)) {
     // Where jitter or contention keep a run from settling, the result is a mean over its
     // iterations.
     if (graph.streams()) {
@@ -107,14 +109,11 @@ class Analysis {
     for (const PipelineInstance& pipeline : graph.pipelines()) {
       const Program& program = *pipeline.program;
       for (int d = 0; d < program.shape().devices; ++d) {
-        devices_[first + d].forwards_left =
-            static_cast<int>(std::ranges::count_if(program.passes(d), [](const Pass& pass) {
-              return pass.kind == PassKind::kF || pass.kind == PassKind::kFB;
-            }));
+        devices_[first + d].forwards_left = static_cast<int>(std::ranges::count_if(
+            program.passes(d), [](const Pass& pass) { return work_of(pass.kind).forward; }));
       }
       first += program.shape().devices;
     }
-    sum_stage_seconds();
   }
 
   Report run() {
@@ -143,28 +142,6 @@ class Analysis {
   }
 
  private:
-  // Seconds of one microbatch (the mean of the different ones) on each stage, by device and chunk,
-  // with the stragglers that the graph knows of.
-  void sum_stage_seconds() {
-    const auto chunks = static_cast<size_t>(graph_.pipelines().front().program->shape().chunks);
-    chunks_ = chunks;
-    std::vector<EnumArray<PassKind, double>> seconds(devices_.size() * chunks);
-    std::vector<EnumArray<PassKind, double>> classes(seconds.size());
-    for (const TaskClass& of : graph_.classes()) {
-      if (of.kind != TaskKind::kCompute) continue;
-      seconds[of.device * chunks + of.chunk][of.pass] += of.seconds.value();
-      classes[of.device * chunks + of.chunk][of.pass] += 1;
-    }
-    for (size_t i = 0; i < seconds.size(); ++i) {
-      const auto of = [&](PassKind kind) {
-        return seconds[i][kind] / std::max(1.0, classes[i][kind]);
-      };
-      const double backward = std::max(of(PassKind::kBW), of(PassKind::kB) + of(PassKind::kW));
-      stage_seconds_.push_back(of(PassKind::kR) +
-                               std::max(of(PassKind::kF) + backward, of(PassKind::kFB)));
-    }
-  }
-
   void visit(TaskId task, const TaskClass& of, bool single) {
     const double start = timeline_.start[task];
     const double end = timeline_.end[task];
@@ -188,12 +165,10 @@ class Analysis {
       if (follows_ && start > device.covered_to) {
         explain_gap(device, task, of, start - device.covered_to);
       }
-      const bool has_forward = of.pass == PassKind::kF || of.pass == PassKind::kFB;
-      if (has_forward) --device.forwards_left;
-      const bool has_backward =
-          of.pass != PassKind::kF && of.pass != PassKind::kR && !is_vocabulary(of.pass);
-      if (has_backward) device.backward_seen = true;
-      if (of.pass == PassKind::kR) device.recompute += end - start;
+      const PassWork work = work_of(of.pass);
+      if (work.forward) --device.forwards_left;
+      if (work.backward()) device.backward_seen = true;
+      if (work.again) device.recompute += end - start;
       device.last_end = end;
       device.pass_busy += end - start;
     }
@@ -238,7 +213,8 @@ class Analysis {
 
   // Seconds of a task's stage at the speed of its GPU at a time.
   [[nodiscard]] double stage_seconds(const TaskClass& of, double at) const {
-    const double seconds = stage_seconds_[of.device * chunks_ + of.chunk];
+    const size_t chunks = stage_seconds_.size() / devices_.size();
+    const double seconds = stage_seconds_[of.device * chunks + of.chunk];
     if (speeds_.empty()) return seconds;
     double speed = 1;
     for (const SpeedChange& change : speeds_) {
@@ -338,7 +314,6 @@ class Analysis {
   bool follows_;
   int middle_;
   int cycle_ = 1;  // iterations that are looked at, from the middle one on
-  size_t chunks_ = 1;
   std::vector<DeviceState> devices_;
   std::vector<double> stage_seconds_;
   double closing_end_ = 0;

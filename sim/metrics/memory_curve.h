@@ -57,7 +57,7 @@ void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int i
     }
   };
   const bool copies = std::ranges::any_of(graph.pipelines(), [](const PipelineInstance& pipeline) {
-    return pipeline.program->copies() != nullptr;
+    return !pipeline.program->memory_follows_order();
   });
   if (!copies) return of_tasks(visit);
   std::vector<MemoryEvent> events;

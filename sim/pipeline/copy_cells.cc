@@ -63,9 +63,7 @@ Grid<Stay> stays_of(const Program& program) {
   for (int device = 0; device < place.devices(); ++device) {
     const auto passes = program.passes(device);
     for (std::uint32_t at = 0; at < passes.size(); ++at) {
-      const bool block = passes[at].kind == PassKind::kFB;
-      note(device, at, block ? program.pair(passes[at]).forward : passes[at]);
-      if (block) note(device, at, program.pair(passes[at]).backward);
+      program.visit_parts(passes[at], [&](const Pass& part) { note(device, at, part); });
     }
   }
   return stays;

@@ -62,10 +62,11 @@ constexpr std::optional<std::uint32_t> split_before(PassKind kind, std::uint32_t
 
 // ---- a sharded vocabulary; of its passes `vs` is any stage of their device ----
 
-// The collective that the pass waits for.
+// The collective that the pass waits for; none where the vocabulary is not sharded.
 inline std::optional<Barrier> collective_before(const Placement& place,
                                                 VocabularyPlacement vocabulary,
                                                 const StagePass& pass) {
+  if (!is_sharded(vocabulary)) return std::nullopt;
   switch (pass.kind) {
     case PassKind::kF:
       if (place.upstream(pass.vs) < 0) return Barrier::kEmbedding;
@@ -86,10 +87,12 @@ inline std::optional<Barrier> collective_before(const Placement& place,
   }
 }
 
-// The collective that waits for the pass; none for T of vocab-2, which nothing waits for.
+// The collective that waits for the pass. None for T of vocab-2, which nothing waits for, and where
+// the vocabulary is not sharded.
 inline std::optional<Barrier> collective_after(const Placement& place,
                                                VocabularyPlacement vocabulary,
                                                const StagePass& pass) {
+  if (!is_sharded(vocabulary)) return std::nullopt;
   switch (pass.kind) {
     case PassKind::kF:
       if (place.downstream(pass.vs) < 0) return Barrier::kOutput;

@@ -39,6 +39,35 @@ constexpr bool runs_beside_forward(PassKind kind) {
   return kind == PassKind::kBW || kind == PassKind::kB || kind == PassKind::kW;
 }
 
+// The work of a stage that a pass does; an overlapped block does that of F and BW.
+struct PassWork {
+  bool forward = false;
+  bool again = false;  // a forward that has run before
+  bool input_gradient = false;
+  bool weight_gradient = false;
+
+  [[nodiscard]] constexpr bool backward() const { return input_gradient || weight_gradient; }
+};
+
+constexpr PassWork work_of(PassKind kind) {
+  switch (kind) {
+    case PassKind::kF:
+      return {.forward = true};
+    case PassKind::kB:
+      return {.input_gradient = true};
+    case PassKind::kW:
+      return {.weight_gradient = true};
+    case PassKind::kBW:
+      return {.input_gradient = true, .weight_gradient = true};
+    case PassKind::kFB:
+      return {.forward = true, .input_gradient = true, .weight_gradient = true};
+    case PassKind::kR:
+      return {.again = true};
+    default:
+      return {};
+  }
+}
+
 struct Pass {
   PassKind kind = PassKind::kF;
   std::uint16_t chunk = 0;

@@ -40,6 +40,12 @@ class Placement {
   [[nodiscard]] int chunks() const { return chunks_; }
   [[nodiscard]] bool even() const { return virtual_stages() == devices_ * chunks_; }
   [[nodiscard]] int directions() const { return directions_; }
+  // A device's value, for one of the chunks that a microbatch passes there. With two directions it
+  // passes half of them, which then are the whole device.
+  template <class T>
+  [[nodiscard]] T per_chunk(int device, const T& value) const {
+    return value / (static_cast<double>(chunks(device)) / directions_);
+  }
   [[nodiscard]] int virtual_stages() const { return static_cast<int>(device_of_.size()); }
   [[nodiscard]] int model_stages() const { return model_stages_; }
 

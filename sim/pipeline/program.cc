@@ -329,14 +329,23 @@ bool Program::units_overtake() const {
   };
   for (int device = 0; device < shape_.devices; ++device) {
     for (const Pass& pass : passes(device)) {
-      if (pass.kind != PassKind::kFB) {
-        if (overtakes(device, pass)) return true;
-      } else if (overtakes(device, pair(pass).forward) || overtakes(device, pair(pass).backward)) {
-        return true;
-      }
+      bool any = false;
+      visit_parts(pass, [&](const Pass& part) { any = any || overtakes(device, part); });
+      if (any) return true;
     }
   }
   return false;
+}
+
+std::vector<int> Program::copied_units() const {
+  std::vector<int> units(placement_.virtual_stages(), 0);
+  if (!copies_) return units;
+  for (const LinkCopies& link : copies_->links) {
+    for (const Copy& copy : link.out) {
+      ++units[placement_.virtual_stage(static_cast<int>(copy.device), copy.chunk)];
+    }
+  }
+  return units;
 }
 
 std::string Program::text(int device, const Pass& pass) const {

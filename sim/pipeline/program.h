@@ -61,6 +61,13 @@ class Program {
   [[nodiscard]] const OverlappedPair& pair(const Pass& pass) const {
     return pairs_[pass.microbatch];
   }
+  // Calls `visit` with the two passes of an overlapped block, the forward first, or with the pass.
+  template <class Visit>
+  void visit_parts(const Pass& pass, Visit visit) const {
+    if (pass.kind != PassKind::kFB) return visit(pass);
+    visit(pair(pass).forward);
+    visit(pair(pass).backward);
+  }
   [[nodiscard]] WrapAround wrap_around() const { return wrap_around_; }
   [[nodiscard]] VocabularyPlacement vocabulary() const { return vocabulary_; }
   // True if the virtual stage runs R: its F then keeps only R's input.
@@ -81,6 +88,11 @@ class Program {
   [[nodiscard]] Program with_copies(CopyPlan plan) const;
   // nullptr when every activation stays on its device.
   [[nodiscard]] const CopyPlan* copies() const { return copies_.get(); }
+  // By virtual stage the units whose activations are copied to the host.
+  [[nodiscard]] std::vector<int> copied_units() const;
+  // True if the order of passes alone says what a device holds at any of them. Copies to the host
+  // end when their links let them.
+  [[nodiscard]] bool memory_follows_order() const { return copies_ == nullptr; }
 
   // `2F0`, or `3F0&1BW2` for an overlapped block.
   [[nodiscard]] std::string text(int device, const Pass& pass) const;

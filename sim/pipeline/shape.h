@@ -11,6 +11,11 @@ struct Shape {
 
   // Units that travel the pipeline: split k of microbatch i is unit n*i+k.
   [[nodiscard]] int units() const { return microbatches * splits; }
+  // A microbatch's value, for one of its units.
+  template <class T>
+  [[nodiscard]] T per_unit(const T& microbatch) const {
+    return microbatch / splits;
+  }
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 

@@ -77,7 +77,7 @@ class Balancer {
       fits = fits && peak <= *capacity_;
       if (known && peak > *capacity_) room.take_away(device, peak - *capacity_);
       // Copies to the host make room that passes do not show.
-      if (!known && planned.program->copies() != nullptr) {
+      if (!known && !planned.program->memory_follows_order()) {
         const auto chunks = stages_of(layout_, outline_.placement, device);
         room.take_away(device, peak - room.peak(device, chunks));
       }

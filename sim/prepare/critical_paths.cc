@@ -23,16 +23,6 @@ bool is_empty(const StageLayers& stage) {
   return stage.layers == 0 && stage.mtp == 0 && !stage.embedding && !stage.output;
 }
 
-bool has_forward(PassKind pass) { return pass == PassKind::kF || pass == PassKind::kFB; }
-
-bool has_input_gradient(PassKind pass) {
-  return pass == PassKind::kB || pass == PassKind::kBW || pass == PassKind::kFB;
-}
-
-bool has_weight_gradient(PassKind pass) {
-  return pass == PassKind::kW || pass == PassKind::kBW || pass == PassKind::kFB;
-}
-
 double product(const auto& numbers, const auto& seconds) {
   return std::inner_product(numbers.begin(), numbers.end(), seconds.begin(), 0.0);
 }
@@ -160,12 +150,12 @@ std::vector<CriticalPaths::Part> CriticalPaths::parts_of(const TaskClass& of,
       parts.push_back({stage(chunk), kWeight});
     }
   }
-  if (of.kind != TaskKind::kCompute || is_vocabulary(of.pass)) return parts;
-  const int back = stage(of.pass == PassKind::kFB ? of.chunk_back : of.chunk);
-  if (of.pass == PassKind::kR) parts.push_back({back, kAgain});
-  if (has_forward(of.pass)) parts.push_back({stage(of.chunk), kForward});
-  if (has_input_gradient(of.pass)) parts.push_back({back, kBackward});
-  if (has_weight_gradient(of.pass)) parts.push_back({back, kWeight});
+  if (of.kind != TaskKind::kCompute) return parts;
+  const PassWork work = work_of(of.pass);
+  if (work.again) parts.push_back({stage(of.chunk), kAgain});
+  if (work.forward) parts.push_back({stage(of.chunk), kForward});
+  if (work.input_gradient) parts.push_back({stage(of.chunk_back), kBackward});
+  if (work.weight_gradient) parts.push_back({stage(of.chunk_back), kWeight});
   return parts;
 }
 

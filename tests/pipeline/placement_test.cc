@@ -122,6 +122,11 @@ TEST(Placement, LetsDevicesHoldUnequalNumbersOfStages) {
   EXPECT_EQ(place.beside(2, 1), 2);
 }
 
+TEST(Placement, DividesADevicesValueAmongTheChunksThatAMicrobatchPasses) {
+  EXPECT_EQ(Placement::looped(2, 4).per_chunk(0, 8.0), 2);
+  EXPECT_EQ(Placement::bidirectional(4).per_chunk(0, 8.0), 8);
+}
+
 TEST(Placement, RefusesDevicesWithoutAStage) {
   EXPECT_THROW((void)Placement::custom(std::vector{0, 2, 0, 2}), LogicError);
   EXPECT_THROW((void)Placement::custom(std::vector{0, 1, 0}, 2), LogicError);

@@ -208,5 +208,36 @@ TEST(Program, RecomputesWhatAnOverlappedBlockTakesBackInFrontOfTheBlock) {
       "0R0 stands behind the backward that needs it");
 }
 
+TEST(Program, VisitsBothPassesOfAnOverlappedBlockAndAnyOtherPassItself) {
+  const Program program({1, 1, 2, 1}, Placement::looped(1, 1),
+                        {{make_pass(kF, 0), make_pass(kFB, 0), make_pass(kBW, 1)}},
+                        {{make_pass(kF, 1), make_pass(kBW, 0)}});
+  std::vector<Pass> visited;
+  for (const Pass& pass : program.passes(0)) {
+    program.visit_parts(pass, [&](const Pass& part) { visited.push_back(part); });
+  }
+  EXPECT_EQ(visited, (std::vector<Pass>{make_pass(kF, 0), make_pass(kF, 1), make_pass(kBW, 0),
+                                        make_pass(kBW, 1)}));
+}
+
+TEST(Program, KnowsTheUnitsThatEachStageCopiesAndThatItsMemoryThenTakesTime) {
+  const Program kept(
+      {1, 2, 1, 1}, Placement::looped(1, 2),
+      {{make_pass(kF, 0), make_pass(kF, 0, 1), make_pass(kBW, 0, 1), make_pass(kBW, 0)}});
+  EXPECT_TRUE(kept.memory_follows_order());
+  EXPECT_EQ(kept.copied_units(), (std::vector{0, 0}));
+  const Copy copy{.device = 0, .unit = 0, .chunk = 0, .after = 1};
+  const Program copied = kept.with_copies({.links = {{{copy}, {copy}}}, .gates = {{}}});
+  EXPECT_FALSE(copied.memory_follows_order());
+  EXPECT_EQ(copied.copied_units(), (std::vector{1, 0}));
+}
+
+TEST(Pass, DoesTheWorkOfAllThatAnOverlappedBlockJoins) {
+  EXPECT_TRUE(work_of(kFB).forward && work_of(kFB).input_gradient && work_of(kFB).weight_gradient);
+  EXPECT_TRUE(work_of(kB).backward() && work_of(kW).backward() && work_of(kBW).backward());
+  EXPECT_TRUE(work_of(kR).again);
+  EXPECT_FALSE(work_of(kR).forward || work_of(kF).again || work_of(PassKind::kS).forward);
+}
+
 }  // namespace
 }  // namespace pipesim::program_test
