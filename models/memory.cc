@@ -43,10 +43,15 @@ std::string fault_of(const Transformer& model, const LayerContext& context,
       ranks, context.expert * context.expert_tensor);
 }
 
+ParameterState state_on(const Placement& placement, ParameterState state) {
+  state.copies = placement.directions();
+  return state;
+}
+
 MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& context,
                                const Layout& layout, const Placement& placement,
                                const ParameterState& state) {
-  const MemoryModel memory(model, context, state, placement.directions());
+  const MemoryModel memory(model, context, state_on(placement, state));
   MemoryEstimate result;
   const StageLayers* before = nullptr;
   for (const StageLayers& stage : layout.stages) {

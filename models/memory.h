@@ -42,6 +42,9 @@ struct MemoryEstimate {
 std::string fault_of(const Transformer& model, const LayerContext& context,
                      const ParameterState& state);
 
+// The state of devices that hold the placement's stages, each as often as there are directions.
+ParameterState state_on(const Placement& placement, ParameterState state);
+
 // Requires both faults (here and fault_of(model, context)) to be empty, and the layout to have as
 // many stages as the placement. Full recompute is the schedule's doing: `stages` says what F keeps
 // with it and without.

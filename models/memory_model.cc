@@ -74,9 +74,8 @@ bool keeps_apart(const LayerContext& context) {
 }  // namespace
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
-                         const ParameterState& state, int copies)
+                         const ParameterState& state)
     : model_(model), context_(context), state_(state) {
-  state_.copies = copies;
   const KindCounts counts = count_all(model);
   for (const LayerKind kind : kLayerKinds) {
     if (counts[kind] == 0) continue;

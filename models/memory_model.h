@@ -14,9 +14,7 @@ namespace pipesim {
 // Nothing allocates.
 class MemoryModel {
  public:
-  // `copies`: devices that hold the same stage (Placement::directions).
-  MemoryModel(const Transformer& model, const LayerContext& context, const ParameterState& state,
-              int copies = 1);
+  MemoryModel(const Transformer& model, const LayerContext& context, const ParameterState& state);
 
   [[nodiscard]] StageMemory stage(const StageLayers& layers) const;
   // Bytes of a device that holds these stages. O(stages).

@@ -76,6 +76,7 @@ Seconds token_seconds(PassKind pass, const CostSetting& setting) {
 
 VocabularyCost share_cost(const Transformer& model, VocabularyPlacement placement,
                           const CostSetting& setting, const Hardware& hardware) {
+  if (!is_sharded(placement)) return {};
   const auto seconds = [&](PassKind pass) {
     return work_cost(share_work(model, pass, placement, setting.context), setting, hardware)
                .total() +
@@ -171,6 +172,15 @@ Bytes share_temporaries(const Transformer& model, const LayerContext& context) {
 Bytes share_buffers(const Transformer& model, const LayerContext& context) {
   // An embedding and its gradient, an output and its gradient on their way.
   return 4 * message(model, context);
+}
+
+void fill_vocabulary(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
+                     Problem& problem) {
+  if (!is_sharded(problem.vocabulary)) return;
+  problem.vocabulary_costs.assign(problem.shape.devices,
+                                  share_cost(model, problem.vocabulary, setting, hardware));
+  problem.barriers = barrier_seconds(model, problem.vocabulary, setting, hardware);
+  slow_beside_collectives(problem.vocabulary, setting.software, problem.stages);
 }
 
 }  // namespace pipesim

@@ -38,7 +38,7 @@ Work share_work(const Transformer& model, PassKind pass, VocabularyPlacement pla
 
 // Seconds that IF or IB takes for the tokens of a microbatch beside its work; none for S and T.
 Seconds token_seconds(PassKind pass, const CostSetting& setting);
-// Seconds of one microbatch, and the bytes from S to T.
+// Seconds of one microbatch, and the bytes from S to T; none where the vocabulary is not sharded.
 VocabularyCost share_cost(const Transformer& model, VocabularyPlacement placement,
                           const CostSetting& setting, const Hardware& hardware);
 Bytes share_activation(const Transformer& model, const LayerContext& context);
@@ -60,6 +60,10 @@ BarrierSeconds barrier_seconds(const Transformer& model, VocabularyPlacement pla
 // collectives; interlaced ones wait for theirs and stay.
 void slow_beside_collectives(VocabularyPlacement placement, const Software& software,
                              std::span<StageCost> stages);
+
+// Adds all of the above to the problem's devices; nothing where its vocabulary is not sharded.
+void fill_vocabulary(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
+                     Problem& problem);
 
 // Parameters of both matrices, or of the one where they are tied.
 double share_parameters(const Transformer& model, const LayerContext& context);

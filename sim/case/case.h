@@ -1,4 +1,5 @@
 // A case: one schedule of a scenario with all that follows from it before anything is simulated.
+// Its coupling is that of sim/scenario/coupling.h.
 //
 // An outline says where stages stand and how a layer's passes run. With a layout a case follows:
 // bytes and seconds of every stage, what closes an iteration, limits. Both are immutable once made
@@ -15,7 +16,7 @@
 #include "models/layout.h"
 #include "models/memory.h"
 #include "models/step_cost.h"
-#include "sim/pipeline/call_groups.h"
+#include "sim/graph/coupling.h"
 #include "sim/pipeline/placement.h"
 #include "sim/pipeline/problem.h"
 #include "sim/scenario/scenario.h"
@@ -31,13 +32,11 @@ struct Outline {
   std::shared_ptr<const LayerCosts> costs = {};  // by the setting; likewise
 };
 
-struct Case : Outline {
+struct Case : Outline, Coupling {
   std::string label;                          // in texts: label_of, and what tells it apart
   std::string offload_reason;                 // why so much offloads, where sim/prepare chose it
   std::optional<Layout> layout = {};          // with a model
   std::optional<MemoryEstimate> memory = {};  // likewise
-  // The scenario's; of a schedule that never drains, kAsynchronous whatever that is.
-  OptimizerSync sync = OptimizerSync::kNone;
   Problem problem = {};
   std::vector<bool> recomputes = {};  // by virtual stage
   // Units like those that costs are counted of, in a microbatch: its sequence splits, or the length
@@ -48,10 +47,6 @@ struct Case : Outline {
   // The same with the microbatches of another seed, where they are drawn more than once.
   Case (*redrawn)(const Case& made, std::uint64_t seed) = nullptr;
   std::vector<StepCost> closing = {};  // by device; where seconds follow from a model
-  // The calls in which transfers hold the devices. Empty when they overlap compute: because the
-  // scenario says so, or because the schedule's runtime is asynchronous (Schedule::calls). A
-  // program from a CSV file names no framework: one call before every pass.
-  std::optional<CallGroups> blocking = {};
 };
 
 }  // namespace pipesim

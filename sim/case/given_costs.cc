@@ -1,5 +1,6 @@
 #include "sim/case/given_costs.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <utility>
@@ -13,14 +14,13 @@
 namespace pipesim {
 namespace {
 
-// The value of one microbatch on a virtual stage. Per device, the chunks of a device share its
-// value; with two directions a microbatch passes only one of its two chunks, which then is the
-// whole device.
+// The value of one microbatch on a virtual stage. Per device, the chunks that it passes there share
+// the device's value.
 template <class T>
 T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, int vs) {
   if (per == CostBasis::kStage) return values[values.size() == 1 ? 0 : place.model_stage(vs)];
-  const T value = values[values.size() == 1 ? 0 : place.device(vs)];
-  return value / (static_cast<double>(place.chunks(place.device(vs))) / place.directions());
+  const int device = place.device(vs);
+  return place.per_chunk(device, values[values.size() == 1 ? 0 : device]);
 }
 
 // Seconds of a message to the next stage. Schedules plan with the nominal way of the first
@@ -65,13 +65,14 @@ class LayerBlocks {
       return counts[counts.size() == 1 ? 0 : place.model_stage(vs)];
     }
     const int device = place.device(vs);
-    const int layers = counts[counts.size() == 1 ? 0 : device] * place.directions();
-    const int chunks = place.chunks(device);
-    if (layers % chunks == 0) return layers / chunks;
+    const int layers = counts[counts.size() == 1 ? 0 : device];
+    const double share = place.per_chunk(device, static_cast<double>(layers));
+    const auto whole = static_cast<int>(std::lround(share));
+    if (std::abs(share - whole) < 1e-6) return whole;
     throw InfeasibleError(
         fmt::format("{}: the {} layers of device {} (cost.layer.count) do not divide into its {} "
                     "chunks; say those of each stage, with cost.per: stage",
-                    made_.choice.name, layers / place.directions(), device, chunks));
+                    made_.choice.name, layers, device, place.chunks(device)));
   }
 
   Seconds seconds(int forward, int backward) {
@@ -167,7 +168,7 @@ void add_given_costs(Case& made) {
     }
   }
   if (cost.layers) LayerBlocks(made).add();
-  if (given && is_sharded(made.problem.vocabulary)) add_given_vocabulary(made);
+  if (!cost.output_forward.empty()) add_given_vocabulary(made);
 }
 
 SliceParts slice_parts(const Case& made, int vs) {

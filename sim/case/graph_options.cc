@@ -5,7 +5,6 @@
 #include "models/stage_cost.h"
 #include "sim/case/host_links.h"
 #include "sim/case/ranks.h"
-#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -42,7 +41,7 @@ MessageCost message(const Case& made, int from, int to, int rank_from, int rank_
     return {seconds, scenario.cluster ? Seconds(0) : seconds};
   }
   const Route way = route(*scenario.cluster, rank_from, rank_to);
-  const Bytes bytes = made.problem.size(unit) * *scenario.cost.message / made.problem.shape.splits;
+  const Bytes bytes = made.problem.shape.per_unit(made.problem.size(unit) * *scenario.cost.message);
   return {way.latency + factor * (bytes / way.bandwidth), way.latency};
 }
 
@@ -70,14 +69,9 @@ void add_stragglers(const Scenario& scenario, BuildOptions& options) {
 BuildOptions graph_options(const Case& made, int iterations) {
   const Scenario& scenario = *made.scenario;
   BuildOptions options;
+  static_cast<Coupling&>(options) = made;
   options.iterations = iterations;
-  options.sync = made.sync;
   const auto units = static_cast<std::uint32_t>(made.problem.shape.units());
-  if (made.sync == OptimizerSync::kAsynchronous) {
-    const bool each = schedule_of(made.choice).versions->every_microbatch;
-    options.stream = {units, each ? 1 : units};
-  }
-  options.blocking = made.blocking;
   if (scenario.engine == EngineKind::kSimGrid) options.contending_copies = host_way(made).duplex;
   options.collective = scenario.cost.collective;
   options.optimizer = scenario.cost.optimizer;

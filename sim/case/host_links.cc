@@ -63,15 +63,14 @@ std::optional<Problem> beside_copies(const Case& made, const Program& program) {
   const Scenario& scenario = *made.scenario;
   const double share = scenario.cluster ? scenario.cluster->copy_share.value_or(0) : 0;
   const bool loses = scenario.engine == EngineKind::kSimGrid && scenario.gpu == GpuModel::kHost;
-  if (program.copies() == nullptr || share == 0 || loses) return std::nullopt;
+  if (program.memory_follows_order() || share == 0 || loses) return std::nullopt;
   const Placement& place = program.placement();
   const int units = program.shape().units();
   std::vector<double> leaving(place.virtual_stages(), 0);  // of a stage's activations, the share
-  for (const LinkCopies& link : program.copies()->links) {
-    for (const Copy& copy : link.out) {
-      const int vs = place.virtual_stage(static_cast<int>(copy.device), copy.chunk);
-      leaving[vs] += 1.0 / (place.end_unit(vs, units) - place.first_unit(vs, units));
-    }
+  const std::vector<int> copied = program.copied_units();
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const double each = 1.0 / (place.end_unit(vs, units) - place.first_unit(vs, units));
+    for (int unit = 0; unit < copied[vs]; ++unit) leaving[vs] += each;
   }
   Problem problem = made.problem;
   const auto lengthen = [&](std::vector<StageCost>& stages) {
@@ -87,7 +86,8 @@ std::optional<Problem> beside_copies(const Case& made, const Program& program) {
 
 std::vector<Bytes> ordered_peaks(const Case& made, const Program& program) {
   const ScheduleChoice& choice = made.choice;
-  if (program.copies() == nullptr || choice.program || !schedule_of(choice).offloads()) return {};
+  if (program.memory_follows_order() || choice.program || !schedule_of(choice).offloads())
+    return {};
   if (made.problem.option<std::string>("offload_plan") == "best") return {};
   return peaks_by_order(program, made.problem);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <memory>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
+#include "sim/scenario/coupling.h"
 #include "sim/scenario/gpus.h"
 
 namespace pipesim {
@@ -31,10 +31,11 @@ void check_chunks(const Scenario& scenario, const ScheduleChoice& choice) {
 }
 
 // How the choice's passes run.
-CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
-                         const LayerContext& context, int copies) {
-  CostSetting setting{context, scenario.modelled->state, scenario.roofline->overlap};
-  setting.state.copies = copies;
+CostSetting cost_setting(const Outline& outline) {
+  const Scenario& scenario = *outline.scenario;
+  const ScheduleChoice& choice = outline.choice;
+  CostSetting setting{*outline.context, state_on(outline.placement, scenario.modelled->state),
+                      scenario.roofline->overlap};
   setting.software = scenario.roofline->software;
   setting.pair = pair_options(choice);
   setting.fused_backward =
@@ -49,11 +50,6 @@ CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
 bool has_recomputation(const ScheduleChoice& choice) {
   if (choice.program) return choice.program->recomputes();
   return choice.described && schedule_of(choice).describes_recompute;
-}
-
-std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice) {
-  if (scenario.transfers == Transfers::kOverlapped) return std::nullopt;
-  return choice.program ? CallGroups::kEveryPass : schedule_of(choice).calls;
 }
 
 // One limit serves all devices: what the one that holds most beside activations leaves.
@@ -79,26 +75,6 @@ std::optional<Bytes> activation_limit(const Case& made) {
   return std::nullopt;
 }
 
-std::vector<std::string> asynchronous_schedules() {
-  std::vector<std::string> names;
-  for (const Schedule* schedule : schedules()) {
-    if (schedule->versions) names.push_back(schedule->name);
-  }
-  return names;
-}
-
-OptimizerSync sync_of(const Scenario& scenario, const ScheduleChoice& choice) {
-  const bool streams = !choice.program && schedule_of(choice).versions.has_value();
-  if (streams) return OptimizerSync::kAsynchronous;
-  if (scenario.sync == OptimizerSync::kAsynchronous) {
-    throw InputError(choice.where,
-                     fmt::format("optimizer.sync is asynchronous, which {} is not: it keeps one "
-                                 "version of weights; {} keep more",
-                                 choice.name, fmt::join(asynchronous_schedules(), " and ")));
-  }
-  return scenario.sync;
-}
-
 // Refuses options that do not work with iterations that run into each other.
 void check_stream(const Case& made) {
   const auto refuse = [&made](const char* what) {
@@ -114,8 +90,7 @@ void check_stream(const Case& made) {
 Problem empty_problem(const Case& made) {
   const Placement& place = made.placement;
   Problem problem;
-  problem.shape = {place.devices(), place.chunks(), made.scenario->batch.microbatches,
-                   splits_of(made.choice)};
+  problem.shape = shape_of(made);
   problem.placement = place;
   problem.stages.resize(place.virtual_stages());
   problem.offload_chunks = offload_chunks_of(made.choice);
@@ -145,6 +120,11 @@ std::vector<bool> recomputing_stages(const Case& made) {
 
 }  // namespace
 
+Shape shape_of(const Outline& outline) {
+  return {outline.placement.devices(), outline.placement.chunks(),
+          outline.scenario->batch.microbatches, splits_of(outline.choice)};
+}
+
 Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice,
                    std::shared_ptr<const LayerCosts> costs) {
   check_chunks(*scenario, choice);
@@ -161,15 +141,9 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
     }
     outline.context->blocks = blocks_of(outline.choice).has_value();
   }
-  if (asked.batch.unequal && asked.batch.unequal->lengths()) {
-    outline.context = longest_microbatch(*outline.context, asked.batch.unequal->documents);
-  }
-  if (asked.batch.unequal && !asked.batch.unequal->images.empty()) {
-    outline.context->images = std::ranges::max(asked.batch.unequal->images);
-  }
+  if (outline.context) outline.context = largest_microbatch(*outline.context, asked.batch);
   if (asked.roofline) {
-    outline.setting =
-        cost_setting(asked, outline.choice, *outline.context, outline.placement.directions());
+    outline.setting = cost_setting(outline);
     outline.costs = std::move(costs);
     if (!outline.costs) find_layer_costs(outline);
   }
@@ -181,12 +155,11 @@ Case make_case(Outline outline, const Layout* balanced) {
   static_cast<Outline&>(made) = std::move(outline);
   made.label = label_of(made.choice);
   const Scenario& scenario = *made.scenario;
-  made.blocking = blocking_calls(scenario, made.choice);
-  made.sync = sync_of(scenario, made.choice);
+  static_cast<Coupling&>(made) = coupling_of(scenario, made.choice);
   made.problem = empty_problem(made);
   made.recomputes = recomputing_stages(made);
-  made.parts = made.problem.shape.splits;
-  if (made.sync == OptimizerSync::kAsynchronous) check_stream(made);
+  made.parts = splits_of(made.choice);
+  if (made.stream) check_stream(made);
   if (scenario.modelled) {
     made.layout = layout_of(*scenario.modelled, made.placement, made.choice.name, balanced);
   }

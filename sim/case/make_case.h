@@ -12,6 +12,8 @@ namespace pipesim {
 Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice,
                    std::shared_ptr<const LayerCosts> costs = nullptr);
 
+Shape shape_of(const Outline& outline);
+
 // Layers stand as the scenario says or, where it asks for balance, as in `balanced`. InputError at
 // the split when layers cannot be divided so; InfeasibleError when a limit in total leaves nothing
 // for activations. O(stages).

@@ -48,7 +48,7 @@ std::vector<Bytes> module_peaks(const Case& made, const Program& program) {
   host.vocabulary_costs.resize(place.devices());
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const Bytes all = made.memory->stages[place.model_stage(vs)].offloaded;
-    host.stages[vs].activation = all / made.problem.shape.splits;
+    host.stages[vs].activation = made.problem.shape.per_unit(all);
   }
   std::vector<Bytes> peaks(place.devices());
   for (int device = 0; device < place.devices(); ++device) {
@@ -90,7 +90,7 @@ Bytes optimizer_on_node(const Case& made) {
 std::optional<HostMemory> host_memory_of(const Case& made, const Program& program,
                                          const TaskGraph* graph, const Timeline& timeline) {
   const Scenario& scenario = *made.scenario;
-  const bool copies = program.copies() != nullptr;
+  const bool copies = !program.memory_follows_order();
   const bool modules = made.context && made.context->offloaded.any();
   const bool states = scenario.modelled && scenario.modelled->state.optimizer.host_fraction > 0;
   if (!copies && !modules && !states) return std::nullopt;

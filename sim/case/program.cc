@@ -52,13 +52,6 @@ OffloadScope scope_of(const Offload& offload, const Problem& problem) {
   return scope;
 }
 
-// Copies to the host were planned with what recomputes.
-std::shared_ptr<const Program> recomputing(std::shared_ptr<const Program> program,
-                                           const Problem& problem) {
-  if (program->copies() != nullptr || problem.recompute_chunks == 0) return program;
-  return std::make_shared<const Program>(with_recompute(*program, problem.recompute_chunks));
-}
-
 void check_overlapped(const ScheduleChoice& choice, const Program& program,
                       const Problem& problem) {
   if (program.pairs().empty() || problem.stages.front().overlapped) return;
@@ -67,23 +60,6 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
       fmt::format("{} has overlapped blocks of F and BW: cost.overlapped must say how long they "
                   "take",
                   choice.name));
-}
-
-// The program that was read from a CSV, whose cells do not say how a shared vocabulary waits.
-std::shared_ptr<const Program> imported(const ScheduleChoice& choice, const Problem& problem) {
-  const auto& program = choice.program;
-  if (program && program->copies() != nullptr) check_copies(choice, problem);
-  if (!program || program->vocabulary() == problem.vocabulary) return program;
-  const bool shares = is_sharded(program->vocabulary());
-  if (shares != is_sharded(problem.vocabulary)) {
-    throw InputError(
-        choice.where,
-        fmt::format("{} has {} a vocabulary that all devices share{}", choice.name,
-                    shares ? "passes of" : "no passes of",
-                    shares ? ": expected 'vocabulary: vocab-1', vocab-2 or interlaced" : ""));
-  }
-  if (!shares) return program;
-  return std::make_shared<const Program>(program->with_vocabulary(problem.vocabulary));
 }
 
 }  // namespace
@@ -106,7 +82,8 @@ void refuse_unknown_copies(const Location& where, std::string_view what) {
 
 std::shared_ptr<const Program> program_on_device(const ScheduleChoice& choice,
                                                  const Problem& problem, Reuse* reuse) {
-  std::shared_ptr<const Program> program = imported(choice, problem);
+  if (choice.program && copies_by_itself(choice)) check_copies(choice, problem);
+  std::shared_ptr<const Program> program = read_program(choice, problem.vocabulary);
   if (!program) {
     const Schedule& schedule = schedule_of(choice);
     const Problem planning = for_planning(problem, schedule);
@@ -119,7 +96,7 @@ std::shared_ptr<const Program> program_on_device(const ScheduleChoice& choice,
       }
       refuse_shape(choice, problem.shape, *refusal);
     }
-    if (schedule.copies()) check_copies(choice, problem);
+    if (copies_by_itself(choice)) check_copies(choice, problem);
     const bool fixed = reuse != nullptr && schedule.fixed_order(planning);
     const auto make = [&] {
       return recomputing(plan_with(schedule, planning, fixed ? nullptr : reuse), problem);
@@ -135,8 +112,7 @@ std::shared_ptr<const Program> program_on_device(const ScheduleChoice& choice,
 std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem,
                                             Reuse* reuse) {
   auto program = program_on_device(choice, problem, reuse);
-  if (problem.offload_chunks == 0 || program->copies() != nullptr) return program;
-  return offloaded(choice, *program, problem);
+  return awaits_offload(*program, problem) ? offloaded(choice, *program, problem) : program;
 }
 
 std::shared_ptr<const Program> offloaded(const ScheduleChoice& choice, const Program& program,

@@ -13,16 +13,6 @@
 namespace pipesim {
 namespace {
 
-void add_modelled_vocabulary(Case& made) {
-  const Transformer& model = made.scenario->modelled->model;
-  const Hardware& hardware = *made.scenario->hardware;
-  Problem& problem = made.problem;
-  problem.vocabulary_costs.assign(problem.shape.devices,
-                                  share_cost(model, problem.vocabulary, *made.setting, hardware));
-  problem.barriers = barrier_seconds(model, problem.vocabulary, *made.setting, hardware);
-  slow_beside_collectives(problem.vocabulary, made.setting->software, problem.stages);
-}
-
 void add_blocks(Case& made, const LayerCosts& costs) {
   const Scenario& scenario = *made.scenario;
   const StagePairs pairs(scenario.modelled->model, *made.setting, *scenario.hardware, costs);
@@ -64,7 +54,7 @@ void add_roofline(Case& made) {
   fill_stage_seconds(model, *made.setting, *scenario.hardware, *made.layout, made.placement, costs,
                      made.problem.stages);
   if (blocks_of(made.choice)) add_blocks(made, costs);
-  if (is_sharded(made.problem.vocabulary)) add_modelled_vocabulary(made);
+  fill_vocabulary(model, *made.setting, *scenario.hardware, made.problem);
   if (made.setting->state.sharded_gradients) add_sharding(made, costs);
   if (made.context->offloaded.any()) wait_for_copies(made);
   for (int device = 0; device < made.placement.devices(); ++device) {
@@ -74,9 +64,7 @@ void add_roofline(Case& made) {
     }
     made.closing.push_back(step_cost(model, *made.setting, *scenario.hardware, *made.layout,
                                      made.placement, costs, device));
-    const bool waits =
-        made.sync != OptimizerSync::kPostValidation && made.sync != OptimizerSync::kAsynchronous;
-    if (!waits) made.closing.back().terms[ClosingTerm::kNorm] = Seconds(0);
+    if (!joins_devices(made.sync)) made.closing.back().terms[ClosingTerm::kNorm] = Seconds(0);
   }
 }
 

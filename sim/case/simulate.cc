@@ -71,7 +71,7 @@ class Run {
     result_.seconds.plan = watch_.lap();
     numbers_alone_ = detail == Detail::kNumbers && engine.name() == "replay" &&
                      made.sync != OptimizerSync::kPostValidation && !streams() &&
-                     result_.program->copies() == nullptr;
+                     result_.program->memory_follows_order();
   }
 
   Result result() {
@@ -142,7 +142,7 @@ class Run {
   }
 
   [[nodiscard]] const Problem& problem() const { return slowed_ ? *slowed_ : made_.problem; }
-  [[nodiscard]] bool streams() const { return made_.sync == OptimizerSync::kAsynchronous; }
+  [[nodiscard]] bool streams() const { return made_.stream.has_value(); }
 
   // The microbatches of so many iterations as one program.
   std::shared_ptr<const TaskGraph> graph_of_stream(int iterations) {
@@ -277,11 +277,11 @@ void take_largest_peaks(Report& report, std::span<const Report> draws) {
 Result result_of(const Case& made, const Engine& engine, Reuse* reuse, Detail detail) {
   Result first = Run(made, engine, reuse, detail).result();
   if (made.redrawn == nullptr) return first;
-  const Draw& draw = made.scenario->batch.unequal->draw;
+  const Batch& batch = made.scenario->batch;
   std::vector<Report> reports{first.report};
   std::vector<Throughput> rates{first.throughput.value_or(Throughput{})};
-  for (int run = 1; run < draw.runs; ++run) {
-    const Case next = made.redrawn(made, draw.seed + static_cast<std::uint64_t>(run));
+  for (int run = 1; run < batch.draws(); ++run) {
+    const Case next = made.redrawn(made, batch.seed() + static_cast<std::uint64_t>(run));
     const Result other = Run(next, engine, reuse, detail).result();
     reports.push_back(other.report);
     rates.push_back(other.throughput.value_or(Throughput{}));
@@ -289,7 +289,7 @@ Result result_of(const Case& made, const Engine& engine, Reuse* reuse, Detail de
     if (first.host && first.host->node < other.host->node) first.host = other.host;
   }
   const double jitter = first.report.ensemble ? first.report.ensemble->jitter : 0;
-  first.report = ensemble_of(reports, draw.seed, jitter);
+  first.report = ensemble_of(reports, batch.seed(), jitter);
   take_largest_peaks(first.report, reports);
   if (first.throughput) {
     std::vector<double> seconds;

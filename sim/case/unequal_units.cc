@@ -272,11 +272,16 @@ LayerContext packed_microbatch(LayerContext context, std::span<const int> docume
   return context;
 }
 
-LayerContext longest_microbatch(const LayerContext& context,
-                                std::span<const Documents> microbatches) {
-  const auto longest = std::ranges::max_element(
-      microbatches, {}, [](const Documents& documents) { return tokens_of(documents); });
-  return packed_microbatch(context, *longest);
+LayerContext largest_microbatch(LayerContext context, const Batch& batch) {
+  if (!batch.unequal) return context;
+  const UnequalBatch& unequal = *batch.unequal;
+  if (unequal.lengths()) {
+    const auto longest = std::ranges::max_element(
+        unequal.documents, {}, [](const Documents& documents) { return tokens_of(documents); });
+    context = packed_microbatch(context, *longest);
+  }
+  if (!unequal.images.empty()) context.images = std::ranges::max(unequal.images);
+  return context;
 }
 
 std::vector<StageCost> slice_costs(const Case& made, const Slice& slice) {

@@ -8,7 +8,6 @@
 
 #include "models/layer_context.h"
 #include "sim/case/case.h"
-#include "sim/scenario/unequal_batch.h"
 
 namespace pipesim {
 
@@ -16,9 +15,9 @@ namespace pipesim {
 // ranks can divide. It refers to `documents`.
 LayerContext packed_microbatch(LayerContext context, std::span<const int> documents);
 
-// The microbatch with most tokens, by which buffers are sized.
-LayerContext longest_microbatch(const LayerContext& context,
-                                std::span<const Documents> microbatches);
+// The context with the tokens of the longest microbatch and the most images of any, by which
+// buffers are sized. It stays where all are alike.
+LayerContext largest_microbatch(LayerContext context, const Batch& batch);
 
 // Tokens, or other equal parts, `begin` to `end` - 1 of a sequence of `of`.
 struct Slice {

@@ -24,6 +24,11 @@ struct OffloadScope {
                                         // may, no fewer are tried
 };
 
+// True if the problem asks for copies that the program lacks: they are planned behind it.
+inline bool awaits_offload(const Program& program, const Problem& problem) {
+  return problem.offload_chunks > 0 && program.copies() == nullptr;
+}
+
 // Host links, copy seconds and prefetch as the problem says. O(n log n) of n passes. Throws
 // InfeasibleError as `walk` does.
 Program with_offload(const Program& program, const Problem& problem, const OffloadScope& scope);

@@ -39,4 +39,10 @@ Program with_recompute(const Program& program, int chunks) {
           program.wrap_around(), program.vocabulary()};
 }
 
+std::shared_ptr<const Program> recomputing(std::shared_ptr<const Program> program,
+                                           const Problem& problem) {
+  if (program->copies() != nullptr || problem.recompute_chunks == 0) return program;
+  return std::make_shared<const Program>(with_recompute(*program, problem.recompute_chunks));
+}
+
 }  // namespace pipesim

@@ -3,6 +3,8 @@
 // backward.
 #pragma once
 
+#include <memory>
+
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 
@@ -13,5 +15,10 @@ namespace pipesim {
 // it. It runs while the device waits for the gradient. A virtual stage that recomputes already
 // stays as it is; nothing else is moved. O(passes).
 Program with_recompute(const Program& program, int chunks);
+
+// The program in which the problem's chunks recompute. Where activations are copied to the host it
+// stays, since copies were planned with what recomputes.
+std::shared_ptr<const Program> recomputing(std::shared_ptr<const Program> program,
+                                           const Problem& problem);
 
 }  // namespace pipesim

@@ -11,7 +11,12 @@ enum class OptimizerSync {
                     // and those of its position in the other pipelines, with which it reduces
                     // gradients
   kAsynchronous,    // at once: a device steps while later microbatches are in flight, and never
-                    // drains (PipeDream); all iterations are one program (BuildOptions::stream)
+                    // drains (PipeDream); all iterations are one program (coupling.h)
 };
+
+// True if devices wait for each other between iterations, and so for the norm of all gradients.
+constexpr bool joins_devices(OptimizerSync sync) {
+  return sync == OptimizerSync::kNone || sync == OptimizerSync::kAllReduce;
+}
 
 }  // namespace pipesim

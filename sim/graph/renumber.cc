@@ -8,14 +8,11 @@
 namespace pipesim {
 
 GraphStructure structure_of(const BuildOptions& options) {
-  GraphStructure structure;
+  GraphStructure structure{options};
   structure.iterations = options.iterations;
-  structure.sync = options.sync;
-  structure.stream = options.stream;
   structure.reduces = options.collective > Seconds(0);
   structure.steps = options.optimizer > Seconds(0) || !options.optimizer_of_device.empty();
   structure.gradients = !options.gradients_of_device.empty();
-  structure.blocking = options.blocking;
   structure.copies_contend = options.contending_copies.has_value();
   return structure;
 }

@@ -1,7 +1,6 @@
 // New numbers for a graph that stands: what-ifs of one program differ in nothing else.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "sim/graph/build_options.h"
@@ -12,14 +11,11 @@ namespace pipesim {
 
 // The options that decide which tasks exist and what they wait for. Graphs of one program on the
 // same ranks with equal structures differ only in the numbers of their classes.
-struct GraphStructure {
+struct GraphStructure : Coupling {
   int iterations = 1;
-  OptimizerSync sync = OptimizerSync::kNone;
-  std::optional<Stream> stream = {};
   bool reduces = false;
   bool steps = false;
   bool gradients = false;
-  std::optional<CallGroups> blocking = {};
   bool copies_contend = false;
   friend bool operator==(const GraphStructure&, const GraphStructure&) = default;
 };

@@ -200,9 +200,7 @@ Seconds work_bound(const Outline& outline) {
     const int most = (number + devices - 1) / devices;
     of_device = std::max(of_device, most * work_of({first, 1}));
   }
-  if (is_sharded(scenario.vocabulary)) {
-    of_device += seconds_of(share_cost(model, scenario.vocabulary, setting, *scenario.hardware));
-  }
+  of_device += seconds_of(share_cost(model, scenario.vocabulary, setting, *scenario.hardware));
   return scenario.batch.microbatches * of_device;
 }
 

@@ -34,12 +34,10 @@ PassSums sum_passes(const Case& made) {
       sums.collectives += pass->collectives() - pass->hidden;
     }
   }
-  if (is_sharded(made.problem.vocabulary)) {
-    const VocabularyCost share =
-        share_cost(model, made.problem.vocabulary, *made.setting, *made.scenario->hardware);
-    sums.apart += made.placement.devices() * (share.output_forward + share.output_backward +
-                                              share.input_forward + share.input_backward);
-  }
+  const VocabularyCost share =
+      share_cost(model, made.problem.vocabulary, *made.setting, *made.scenario->hardware);
+  sums.apart += made.placement.devices() * (share.output_forward + share.output_backward +
+                                            share.input_forward + share.input_backward);
   return sums;
 }
 

@@ -7,6 +7,7 @@
 #include "sim/interop/configurations/torchtitan.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/interop/megatron/model_flags.h"
+#include "sim/scenario/coupling.h"
 #include "sim/scenario/modelled.h"
 
 namespace pipesim {
@@ -76,7 +77,7 @@ bool megatron_overlaps(const PlanQuestion& question, const PlanPoint& point) {
 bool megatron_starts(const PlanQuestion& question, const PlanPoint& point) {
   const Transformer& model = question.base.modelled->model;
   if (model.experts && has_mlp_bias(model) && point.expert_tensor > 1) return false;
-  const bool waits = question.base.transfers == Transfers::kBlocking && point.schedule->calls;
+  const bool waits = calls_of(question.base.transfers, *point.schedule).has_value();
   return !(waits && point.chunks > 1 && point.pipeline == 2) && megatron_overlaps(question, point);
 }
 
@@ -106,7 +107,7 @@ bool megatron_runs(const PlanQuestion& question, const PlanPoint& point) {
 }
 
 bool torchtitan_runs(const PlanQuestion& question, const PlanPoint& point) {
-  const bool blocking = question.base.transfers == Transfers::kBlocking && point.schedule->calls;
+  const bool blocking = calls_of(question.base.transfers, *point.schedule).has_value();
   const bool ordered = point.pipeline == 1
                            ? point.chunks == 1
                            : why_not_scheduled(point.schedule->name, blocking).empty();

@@ -80,4 +80,31 @@ void set_kinds(Problem& problem, std::vector<UnitKind> kinds,
   problem.kind_of_unit = std::move(kind_of_unit);
 }
 
+std::vector<double> works_of_microbatches(const Problem& problem) {
+  std::vector<double> of_kind;
+  for (const UnitKind& kind : problem.kinds) {
+    double sum = 0;
+    for (const StageCost& stage : kind.stages) {
+      sum += (stage.forward + stage.backward_input + stage.backward_weight).value();
+    }
+    of_kind.push_back(sum);
+  }
+  std::vector<double> works(static_cast<std::size_t>(problem.shape.microbatches), 0);
+  const auto splits = static_cast<std::size_t>(problem.shape.splits);
+  for (std::size_t unit = 0; unit < problem.kind_of_unit.size(); ++unit) {
+    works[unit / splits] += of_kind[problem.kind_of_unit[unit]];
+  }
+  return works;
+}
+
+std::vector<std::uint32_t> kinds_in_order(const Problem& problem, std::span<const int> order) {
+  const int splits = problem.shape.splits;
+  std::vector<std::uint32_t> kinds;
+  for (const int microbatch : order) {
+    const auto first = problem.kind_of_unit.begin() + microbatch * splits;
+    kinds.insert(kinds.end(), first, first + splits);
+  }
+  return kinds;
+}
+
 }  // namespace pipesim

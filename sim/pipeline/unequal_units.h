@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/pipeline/problem.h"
@@ -22,6 +23,13 @@ void for_all_stages(Problem& problem, const auto& change) {
 // The problem whose units all have, field by field, the cost of the cheapest of them on that stage.
 // A bound of it bounds the problem, in whatever order units run. O(kinds x stages).
 Problem of_cheapest_units(Problem problem);
+
+// Seconds of F, B and W of every microbatch on all stages. Requires kinds. O(kinds x stages +
+// units).
+std::vector<double> works_of_microbatches(const Problem& problem);
+
+// The kinds of units whose microbatches come in this order. Requires kinds. O(units).
+std::vector<std::uint32_t> kinds_in_order(const Problem& problem, std::span<const int> order);
 
 // Gives every unit its kind. `Problem::stages` becomes what is planned with: the mean seconds over
 // the units and the largest bytes. Where all are of one kind, of size 1, the problem becomes one of

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <set>
 
 #include "sim/case/make_case.h"
 #include "sim/case/program.h"
@@ -32,15 +31,10 @@ std::shared_ptr<const Scenario> scenario_in(const Outline& outline, const Memory
   auto changed = std::make_shared<Scenario>(scenario);
   Modelled& modelled = *changed->modelled;
   const int parts = outline.context->micro_batch_size / setting.context.micro_batch_size;
-  changed->batch.microbatches *= parts;
-  if (parts > 1 && changed->batch.unequal) {  // as many samples, among more microbatches
-    changed->batch.micro_batch_size = setting.context.micro_batch_size;
-    changed->batch.unequal->order = MicrobatchOrder::kGiven;
-    draw_batch(*changed, changed->batch.unequal->draw.seed);
-  }
+  divide_microbatches(*changed, parts, setting.context.micro_batch_size);
   changed->parallel.pipeline = setting.pipeline;
   modelled.context = setting.context;
-  if (is_sharded(scenario.vocabulary)) modelled.context.vocabulary_devices = setting.pipeline;
+  modelled.context.vocabulary_devices = vocabulary_devices(*changed);
   modelled.context.recompute = RecomputeGranularity::kNone;
   // Experts are divided like the rest, Megatron-LM's default.
   const LayerContext& before = scenario.modelled->context;
@@ -97,12 +91,11 @@ std::optional<Bytes> peak_in(const Outline& outline, const MemorySetting& settin
 
 // Chunks that leave the device that offloads most.
 int chunks_that_leave(const Program& program) {
-  std::set<std::pair<std::uint32_t, std::uint16_t>> leave;
-  for (const LinkCopies& link : program.copies()->links) {
-    for (const Copy& copy : link.out) leave.emplace(copy.device, copy.chunk);
-  }
+  const std::vector<int> copied = program.copied_units();
   std::vector<int> counts(program.placement().devices(), 0);
-  for (const auto& [device, chunk] : leave) ++counts[device];
+  for (size_t vs = 0; vs < copied.size(); ++vs) {
+    if (copied[vs] > 0) ++counts[program.placement().device(static_cast<int>(vs))];
+  }
   return std::ranges::max(counts);
 }
 
@@ -231,7 +224,7 @@ std::optional<HostPlan> offload_that_fits(const Case& made, const Result& result
 Advice advise(const Case& made, const Result& result, const Engine* engine) {
   Advice advice;
   if (result.fits == MemoryFit::kNo) advice.change = change_that_fits(made);
-  if (result.host && !result.host->fits() && result.program->copies() != nullptr) {
+  if (result.host && !result.host->fits() && !result.program->memory_follows_order()) {
     advice.offload = offload_that_fits(made, result, engine);
   }
   return advice;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <numeric>
+#include <vector>
 
 #include "sim/core/text.h"
 #include "sim/prepare/advice.h"
@@ -17,7 +19,7 @@ void check_size(const Outline& outline) {
   const Scenario& scenario = *outline.scenario;
   const ScheduleChoice& choice = outline.choice;
   const long passes = 2L * outline.placement.virtual_stages() * scenario.parallel.pipelines *
-                      scenario.batch.microbatches * splits_of(choice);
+                      shape_of(outline).units();
   if (passes <= kMostPasses) return;
   throw InputError(choice.offload->where,
                    fmt::format("auto simulates iterations of up to {} passes, {} has {}: say how "
@@ -27,10 +29,8 @@ void check_size(const Outline& outline) {
 
 // Counts the activations that leave among those that may.
 std::string counted(const Program& program) {
-  size_t copies = 0;
-  if (const CopyPlan* plan = program.copies()) {
-    for (const LinkCopies& link : plan->links) copies += link.out.size();
-  }
+  const std::vector<int> copied = program.copied_units();
+  const long copies = std::accumulate(copied.begin(), copied.end(), 0L);
   const size_t all = static_cast<size_t>(program.placement().model_stages()) *
                      static_cast<size_t>(program.shape().units());
   return fmt::format("{} of {} activations leave", copies, all);

@@ -73,10 +73,10 @@ class Simulations {
     std::vector<size_t> numbers;
     for (const Layout& layout : layouts) {
       if (knows(layout)) continue;
-      splits_.push_back({.layout = layout, .empty = empty_stages(layout)});
+      simulated_.push_back({.layout = layout, .empty = empty_stages(layout)});
       try {
         cases.push_back(case_of(layout));
-        numbers.push_back(splits_.size() - 1);
+        numbers.push_back(simulated_.size() - 1);
       } catch (const InfeasibleError&) {  // its memory limit
         continue;
       }
@@ -84,7 +84,7 @@ class Simulations {
     if (planners_ != nullptr) plan(cases, numbers);
     const std::vector<Simulated> all = simulate_all(cases, reuse_);
     for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].result) note(*all[i].result, splits_[numbers[i]]);
+      if (all[i].result) note(*all[i].result, simulated_[numbers[i]]);
     }
   }
 
@@ -94,9 +94,9 @@ class Simulations {
     return made;
   }
   [[nodiscard]] bool knows(const Layout& layout) const {
-    return std::ranges::find(splits_, layout, &Split::layout) != splits_.end();
+    return std::ranges::find(simulated_, layout, &Split::layout) != simulated_.end();
   }
-  [[nodiscard]] const std::vector<Split>& splits() const { return splits_; }
+  [[nodiscard]] const std::vector<Split>& simulated() const { return simulated_; }
   Reuse& reuse() { return reuse_; }
 
  private:
@@ -109,7 +109,7 @@ class Simulations {
   void plan(std::vector<Case>& cases, std::vector<size_t>& numbers) {
     planners_->run(cases.size(), [&](size_t i) {
       try {
-        splits_[numbers[i]].program = make_program(cases[i]);
+        simulated_[numbers[i]].program = make_program(cases[i]);
       } catch (const InputError&) {
         return;
       } catch (const InfeasibleError&) {  // its memory limit
@@ -118,7 +118,7 @@ class Simulations {
     });
     size_t kept = 0;
     for (size_t i = 0; i < cases.size(); ++i) {
-      const auto& program = splits_[numbers[i]].program;
+      const auto& program = simulated_[numbers[i]].program;
       if (!program) continue;
       run_under(program, cases[i]);
       if (kept < i) cases[kept] = std::move(cases[i]);
@@ -142,7 +142,7 @@ class Simulations {
   std::shared_ptr<const Program> program_;
   ThreadTeam* planners_;  // of those under their own
   Reuse reuse_;
-  std::vector<Split> splits_;
+  std::vector<Split> simulated_;
 };
 
 // Splits of one order of passes: the schedule's, where it does not follow the split, or a program.
@@ -154,27 +154,27 @@ class OrderSearch {
   std::vector<Split> run(const std::vector<Layout>& starts, long budget) {
     add(starts);
     for (std::vector<Layout> few = next_few(); !few.empty(); few = next_few()) {
-      const long left = budget - std::ssize(all_.splits());
+      const long left = budget - std::ssize(all_.simulated());
       if (left <= 0) break;
       if (std::ssize(few) > left) few.resize(left);
       add(few);
     }
-    return all_.splits();
+    return all_.simulated();
   }
 
  private:
   [[nodiscard]] std::vector<Layout> next_few() {
-    const Split& best = best_of(all_.splits());
+    const Split& best = best_of(all_.simulated());
     if (!best.fits()) return {};
     return paths_.near(best.layout, kFew,
                        [&](const Layout& layout) { return !all_.knows(layout) && fits(layout); });
   }
 
   void add(const std::vector<Layout>& layouts) {
-    const size_t before = all_.splits().size();
+    const size_t before = all_.simulated().size();
     all_.add(layouts);
-    for (size_t i = before; i < all_.splits().size(); ++i) {
-      if (all_.splits()[i].fits()) trace(all_.splits()[i]);
+    for (size_t i = before; i < all_.simulated().size(); ++i) {
+      if (all_.simulated()[i].fits()) trace(all_.simulated()[i]);
     }
   }
 
@@ -187,7 +187,7 @@ class OrderSearch {
         reuse.graph(program, made.problem, ranks_of(*made.scenario), graph_options(made, 1));
     paths_.add(made, *graph, engine_->run(*graph, {}, {}), split.iteration);
     const auto& capacity = made.scenario->modelled->capacity;
-    if (room_ || !capacity || planned_ || program->copies() != nullptr) return;
+    if (room_ || !capacity || planned_ || !program->memory_follows_order()) return;
     room_.emplace(outline_, *capacity);
     room_->observe(*program);
   }
@@ -221,12 +221,12 @@ class PlannedSearch {
   std::vector<Split> run(const std::vector<Layout>& starts, long budget) {
     all_.add(starts);
     for (std::vector<Layout> few = next_few(); !few.empty(); few = next_few()) {
-      const long left = budget - std::ssize(all_.splits());
+      const long left = budget - std::ssize(all_.simulated());
       if (left <= 0) break;
       if (std::ssize(few) > left) few.resize(left);
       all_.add(few);
     }
-    return all_.splits();
+    return all_.simulated();
   }
 
  private:
@@ -238,7 +238,7 @@ class PlannedSearch {
 
   [[nodiscard]] std::vector<Layout> next_few() {
     std::vector<const Split*> splits;
-    for (const Split& split : all_.splits()) splits.push_back(&split);
+    for (const Split& split : all_.simulated()) splits.push_back(&split);
     std::ranges::stable_sort(splits, {}, [](const Split* split) { return rank(*split); });
     const Split& best = *splits.front();
     std::vector<Layout> few;
@@ -344,8 +344,7 @@ std::optional<Layout> faster_split(const Outline& outline, const Layout& found) 
   const bool planned = !has_fixed_order(made);
   const long most = std::max(1L, budget(made, planned));
   const std::vector<Split> splits =
-      planned ? PlannedSearch(same, made.sync == OptimizerSync::kAsynchronous)
-                    .run(starts(same, found), most)
+      planned ? PlannedSearch(same, made.stream.has_value()).run(starts(same, found), most)
               : OrderSearch(same, nullptr).run(starts(same, found), most);
   const Split& best = best_of(splits);
   return best.fits() ? std::optional(best.layout) : std::nullopt;

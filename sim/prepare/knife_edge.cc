@@ -9,7 +9,6 @@
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
-#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -24,12 +23,6 @@ void slow_down(std::vector<StageCost>& stages) {
   }
 }
 
-bool copies_anything(const Program& program) {
-  return program.copies() != nullptr &&
-         std::ranges::any_of(program.copies()->links,
-                             [](const LinkCopies& link) { return !link.out.empty(); });
-}
-
 Bytes peak_of(const Case& made, const Program& program) {
   const std::vector<Bytes> ordered = ordered_peaks(made, program);
   if (!ordered.empty()) return std::ranges::max(ordered);
@@ -40,10 +33,9 @@ Bytes peak_of(const Case& made, const Program& program) {
 
 std::string knife_edge_of(const Case& made) {
   const ScheduleChoice& choice = made.choice;
-  const bool may_copy =
-      made.problem.offload_chunks > 0 || choice.program != nullptr || schedule_of(choice).copies();
-  const auto program = may_copy ? make_program(made) : nullptr;
-  if (program == nullptr || !copies_anything(*program)) return "";
+  if (made.problem.offload_chunks == 0 && !copies_by_itself(choice)) return "";
+  const auto program = make_program(made);
+  if (std::ranges::max(program->copied_units()) == 0) return "";
   Case slower = made;
   slow_down(slower.problem.stages);
   for (UnitKind& kind : slower.problem.kinds) slow_down(kind.stages);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/vocabulary_share.h"
+#include "sim/case/make_case.h"
 #include "sim/case/stage_costs.h"
 
 namespace pipesim {
@@ -43,7 +44,7 @@ class Moments {
 };
 
 void acquire(const Program& program, int device, const Pass& pass, Moments& moments) {
-  const bool again = pass.kind == PassKind::kR;
+  const bool again = work_of(pass.kind).again;
   const int vs = program.placement().virtual_stage(device, pass.chunk);
   const bool whole = again || !program.recomputes(vs);
   if (again) --moments.now(pass.chunk, kCheckpoint);
@@ -58,20 +59,17 @@ void release(const Pass& pass, Moments& moments) {
 std::vector<Held> moments_of(const Program& program, int device) {
   Moments moments(program.placement().chunks());
   for (const Pass& pass : program.passes(device)) {
-    if (pass.kind == PassKind::kFB) {
-      const OverlappedPair& pair = program.pair(pass);
-      acquire(program, device, pair.forward, moments);
+    program.visit_parts(pass, [&](const Pass& part) {
+      if (is_vocabulary(part.kind)) {
+        if (part.kind == PassKind::kS) ++moments.shares();
+        if (part.kind == PassKind::kT) --moments.shares();
+      } else if (work_of(part.kind).backward()) {
+        release(part, moments);
+      } else {
+        acquire(program, device, part, moments);
+      }
       moments.note();
-      release(pair.backward, moments);
-    } else if (is_vocabulary(pass.kind)) {
-      if (pass.kind == PassKind::kS) ++moments.shares();
-      if (pass.kind == PassKind::kT) --moments.shares();
-    } else if (pass.kind == PassKind::kF || pass.kind == PassKind::kR) {
-      acquire(program, device, pass, moments);
-    } else {
-      release(pass, moments);
-    }
-    moments.note();
+    });
   }
   return moments.all();
 }
@@ -87,9 +85,9 @@ Bytes bytes_of(const Held& held, int chunk, const StageMemory& memory) {
 
 MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
     : outline_(outline),
-      model_(outline.scenario->modelled->model, *outline.context, outline.scenario->modelled->state,
-             outline.placement.directions()),
-      splits_(splits_of(outline.choice)),
+      model_(outline.scenario->modelled->model, *outline.context,
+             state_on(outline.placement, outline.scenario->modelled->state)),
+      shape_(shape_of(outline)),
       recompute_chunks_(recompute_chunks_of(outline.choice)),
       capacity_(outline.placement.devices(), capacity) {
   const Transformer& model = outline.scenario->modelled->model;
@@ -147,7 +145,7 @@ int MemoryRoom::most_more(int device, std::span<const StageLayers> chunks,
   const auto bound_by = [&](const Held& held) {
     Bytes least(std::numeric_limits<double>::infinity());
     for (const int chunk : open) least = std::min(least, bytes_of(held, chunk, least_));
-    most = std::min(most, (left - bytes(held)) / (layer_ + least / splits_));
+    most = std::min(most, (left - bytes(held)) / (layer_ + shape_.per_unit(least)));
   };
   for (const Held& held : moments_[device]) bound_by(held);
   // Chunks that weigh least at one moment or another all weigh something in the mean.
@@ -170,7 +168,7 @@ Bytes MemoryRoom::bytes(const Held& held) const {
   for (size_t chunk = 0; chunk < stages_.size(); ++chunk) {
     sum += bytes_of(held, static_cast<int>(chunk), stages_[chunk]);
   }
-  return sum / splits_ + held.back() * share_;
+  return shape_.per_unit(sum) + held.back() * share_;
 }
 
 // The most that passes keep of these layers.

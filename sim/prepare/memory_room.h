@@ -48,7 +48,7 @@ class MemoryRoom : public DeviceRoom {
 
   const Outline& outline_;
   MemoryModel model_;
-  double splits_;
+  Shape shape_;
   int recompute_chunks_;
   Bytes share_;
   std::vector<Bytes> capacity_;  // by device

@@ -12,6 +12,8 @@
 #include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/execution/evaluate.h"
+#include "sim/execution/with_offload.h"
+#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/scenario/draw_batch.h"
@@ -30,38 +32,8 @@ Order as_given(const Problem& problem) {
   return order;
 }
 
-std::vector<std::uint32_t> kinds_in(const Order& order, const Problem& given) {
-  const auto splits = static_cast<size_t>(given.shape.splits);
-  std::vector<std::uint32_t> kinds;
-  for (const int microbatch : order) {
-    const size_t first = static_cast<size_t>(microbatch) * splits;
-    for (size_t split = 0; split < splits; ++split) {
-      kinds.push_back(given.kind_of_unit[first + split]);
-    }
-  }
-  return kinds;
-}
-
-// Seconds of F, B and W of every microbatch on all stages.
-std::vector<double> works_of(const Problem& problem) {
-  std::vector<double> of_kind;
-  for (const UnitKind& kind : problem.kinds) {
-    double sum = 0;
-    for (const StageCost& stage : kind.stages) {
-      sum += (stage.forward + stage.backward_input + stage.backward_weight).value();
-    }
-    of_kind.push_back(sum);
-  }
-  std::vector<double> works(static_cast<size_t>(problem.shape.microbatches), 0);
-  const auto splits = static_cast<size_t>(problem.shape.splits);
-  for (size_t unit = 0; unit < problem.kind_of_unit.size(); ++unit) {
-    works[unit / splits] += of_kind[problem.kind_of_unit[unit]];
-  }
-  return works;
-}
-
 Order sorted(const Problem& problem, bool longest_first) {
-  const std::vector<double> works = works_of(problem);
+  const std::vector<double> works = works_of_microbatches(problem);
   Order order = as_given(problem);
   std::ranges::stable_sort(order, [&](int a, int b) {
     return longest_first ? works[a] > works[b] : works[a] < works[b];
@@ -72,7 +44,7 @@ Order sorted(const Problem& problem, bool longest_first) {
 // Microbatches of like work together, by Lloyd's algorithm from evenly spread ones; in each as they
 // stand.
 std::vector<Order> clusters_of(const Problem& problem, size_t count) {
-  const std::vector<double> works = works_of(problem);
+  const std::vector<double> works = works_of_microbatches(problem);
   const Order by_work = sorted(problem, false);
   std::vector<double> centres;
   for (size_t i = 0; i < count; ++i) {
@@ -104,7 +76,7 @@ class MicrobatchOrders {
         problem_(made.problem),
         program_(program_on_device(choice_, given_)),
         planned_anew_(!choice_.program && schedule_of(choice_).each_unit),
-        copied_anew_(given_.offload_chunks > 0 && program_->copies() == nullptr) {
+        copied_anew_(awaits_offload(*program_, given_)) {
     left_ = std::max(kCandidates, kPasses / std::max<size_t>(1, program_->size()));
   }
 
@@ -112,7 +84,7 @@ class MicrobatchOrders {
   bool take(const Order& order) {
     if (left_ == 0) return false;
     --left_;
-    problem_.kind_of_unit = kinds_in(order, given_);
+    problem_.kind_of_unit = kinds_in_order(given_, order);
     const Evaluation now = evaluate(*program(), problem_);
     const Bytes peak = now.peak_activation();
     const bool fits = !given_.activation_limit || peak <= kRounding * *given_.activation_limit;
@@ -203,7 +175,7 @@ Order asked_order(const Case& made, MicrobatchOrder asked) {
     case MicrobatchOrder::kSearch:
       return tried(made, true);
     case MicrobatchOrder::kListed:
-      return made.scenario->batch.unequal->listed_order;
+      return made.scenario->batch.listed_order();
     case MicrobatchOrder::kGiven:
       break;
   }
@@ -226,15 +198,14 @@ std::string order_text(const std::vector<int>& order) {
 void order_microbatches(Case& made, MicrobatchOrder asked) {
   if (asked == MicrobatchOrder::kGiven || made.problem.kinds.empty()) return;
   made.microbatch_order = asked_order(made, asked);
-  made.problem.kind_of_unit = kinds_in(made.microbatch_order, made.problem);
+  made.problem.kind_of_unit = kinds_in_order(made.problem, made.microbatch_order);
 }
 
 Case batch_case(Outline outline, const Layout* balanced) {
   Case made = make_case(std::move(outline), balanced);
-  const auto& unequal = made.scenario->batch.unequal;
-  if (!unequal) return made;
-  order_microbatches(made, unequal->order);
-  if (unequal->draw.runs > 1) made.redrawn = redrawn;
+  const Batch& batch = made.scenario->batch;
+  order_microbatches(made, batch.order());
+  if (batch.draws() > 1) made.redrawn = redrawn;
   return made;
 }
 

@@ -434,7 +434,7 @@ void take_sizes(const Scenario& scenario, Modelled& modelled) {
   context.micro_batch_size = *scenario.batch.micro_batch_size;
   context.tensor = scenario.parallel.tensor;
   context.context = scenario.parallel.context;
-  context.vocabulary_devices = is_sharded(scenario.vocabulary) ? scenario.parallel.pipeline : 0;
+  context.vocabulary_devices = vocabulary_devices(scenario);
   modelled.state.data = scenario.parallel.data;
 }
 

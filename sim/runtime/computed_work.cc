@@ -43,21 +43,7 @@ class ComputedWork final : public Work {
   }
 
   void run(const Pass& pass, const Board& board) override {
-    if (pass.kind == PassKind::kFB) {
-      run(program_.pair(pass).forward, board);
-      run(program_.pair(pass).backward, board);
-      return;
-    }
-    StageMath& stage = stages_[pass.chunk];
-    const int vs = place_.virtual_stage(device_, pass.chunk);
-    if (pass.kind == PassKind::kF) {
-      make(PassKind::kF, vs, pass, stage.forward(pass.microbatch, input(pass, vs, board)));
-    } else if (is_backward(pass.kind)) {
-      make(PassKind::kB, vs, pass, stage.backward(pass.microbatch, input(pass, vs, board)));
-    }
-    if (pass.kind == PassKind::kW || pass.kind == PassKind::kBW) {
-      stage.weight_gradients(pass.microbatch);
-    }
+    program_.visit_parts(pass, [&](const Pass& part) { run_part(part, board); });
   }
 
   void start_copy(const Copy& /*copy*/, bool /*out*/) override { throw LogicError("no copies"); }
@@ -79,6 +65,19 @@ class ComputedWork final : public Work {
   }
 
  private:
+  void run_part(const Pass& pass, const Board& board) {
+    StageMath& stage = stages_[pass.chunk];
+    const int vs = place_.virtual_stage(device_, pass.chunk);
+    if (pass.kind == PassKind::kF) {
+      make(PassKind::kF, vs, pass, stage.forward(pass.microbatch, input(pass, vs, board)));
+    } else if (is_backward(pass.kind)) {
+      make(PassKind::kB, vs, pass, stage.backward(pass.microbatch, input(pass, vs, board)));
+    }
+    if (pass.kind == PassKind::kW || pass.kind == PassKind::kBW) {
+      stage.weight_gradients(pass.microbatch);
+    }
+  }
+
   // Libraries are loaded, pages are there, clocks are up.
   void warm_up(const StageLayers& layers) {
     Ledger unseen;

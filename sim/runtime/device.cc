@@ -172,7 +172,7 @@ class Device {
       }
       work_.run(program_.passes(device_)[item.position], board_);
     } else if (item.kind == Item::Kind::kCopy) {
-      work_.start_copy(copy_of(lane, item), lane == static_cast<std::size_t>(Lane::kCopyOut));
+      work_.start_copy(item.copy, lane == static_cast<std::size_t>(Lane::kCopyOut));
     }
   }
 
@@ -190,7 +190,7 @@ class Device {
     }
     record_.items[lane][state.next].end = now;
     if (item.kind == Item::Kind::kCopy) {
-      work_.end_copy(copy_of(lane, item), lane == static_cast<std::size_t>(Lane::kCopyOut));
+      work_.end_copy(item.copy, lane == static_cast<std::size_t>(Lane::kCopyOut));
     }
     for (const Posting& posting : item.posts) {
       const bool copy = item.kind == Item::Kind::kCopy;
@@ -199,13 +199,6 @@ class Device {
     }
     state = {.next = state.next + 1};
     return true;
-  }
-
-  [[nodiscard]] const Copy& copy_of(std::size_t lane, const Item& item) const {
-    const CopyPlan& plan = *program_.copies();
-    const LinkCopies& link = plan.links[plan.link_of(static_cast<std::uint32_t>(device_))];
-    const bool out = lane == static_cast<std::size_t>(Lane::kCopyOut);
-    return (out ? link.out : link.in)[item.position];
   }
 
   const Program& program_;

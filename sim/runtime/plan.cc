@@ -25,9 +25,9 @@ struct Where {
 
 std::vector<Where> places_of(const TaskGraph& graph, const Program& program) {
   const NoteIds ids(program);
-  const CopyPlan* plan = program.copies();
+  const std::vector<int> links = graph.host_links();
   std::vector<std::uint32_t> passed(program.placement().devices(), 0);
-  std::vector<std::array<std::uint32_t, 2>> copied(plan == nullptr ? 0 : plan->links.size());
+  std::vector<std::array<std::uint32_t, 2>> copied(links.size());
   std::vector<Where> places;
   for (TaskId task = 0; task < graph.size(); ++task) {
     const TaskClass& of = graph.task_class(task);
@@ -42,7 +42,7 @@ std::vector<Where> places_of(const TaskGraph& graph, const Program& program) {
       where = {Where::Kind::kBarrier, static_cast<std::uint32_t>(of.barrier), unit};
     } else if (of.kind == TaskKind::kCopyOut || of.kind == TaskKind::kCopyIn) {
       const bool out = of.kind == TaskKind::kCopyOut;
-      const auto link = static_cast<std::uint32_t>(plan->link_of(of.device));
+      const auto link = static_cast<std::uint32_t>(links[of.device]);
       where = {Where::Kind::kCopy, link, copied[link][out ? 0 : 1]++, out};
     }
     places.push_back(where);
@@ -57,7 +57,7 @@ Durations durations_of(const ExecutionPlan& plan, Pace pace) {
                             0);
   durations.passes.resize(program.placement().devices());
   durations.barriers.resize(program.shape().units());
-  if (program.copies() != nullptr) durations.copies.resize(program.copies()->links.size());
+  durations.copies.resize(program.placement().devices());  // one has a link at most
   const auto places = places_of(*plan.graph, program);
   for (TaskId task = 0; task < plan.graph->size(); ++task) {
     const Where& where = places[task];
@@ -107,7 +107,7 @@ void simulate(ExecutionPlan& plan, double mean_pass) {
 
 // One iteration as it is before what closes it.
 BuildOptions options_of(const Case& made) {
-  if (made.sync == OptimizerSync::kAsynchronous) {
+  if (made.stream) {
     throw InfeasibleError(made.label + ": iterations that run into each other are not executed");
   }
   BuildOptions options = graph_options(made, 1);
@@ -186,9 +186,8 @@ ExecutionPlan plan_execution(const Case& made, Pace pace, double mean_pass, bool
   plan.graph = std::make_unique<TaskGraph>(build_task_graph(
       plan.program, made.problem, {ranks_of(*made.scenario).front()}, options_of(made)));
   simulate(plan, pace == Pace::kTimed ? mean_pass : 0);
-  if (made.blocking) plan.semantics = Semantics::kCalls;
-  if (torch) plan.semantics = Semantics::kTorch;
-  plan.scripts = scripts_of(*plan.program, durations_of(plan, pace), plan.semantics, made.blocking);
+  plan.semantics = semantics_of(made, torch);
+  plan.scripts = scripts_of(*plan.program, durations_of(plan, pace), plan.semantics, made);
   return plan;
 }
 

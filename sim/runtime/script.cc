@@ -5,6 +5,7 @@
 
 #include "sim/core/error.h"
 #include "sim/interop/torch/rules.h"
+#include "sim/pipeline/copy_cells.h"
 #include "sim/pipeline/dependencies.h"
 
 namespace pipesim::runtime {
@@ -68,6 +69,7 @@ class Scribe {
         semantics_(semantics),
         device_(device),
         everybody_(place_.devices()) {
+    if (program.copies() != nullptr) stays_ = stays_of(program);
     std::iota(everybody_.begin(), everybody_.end(), 0);
     script_.item_of_position.resize(program.passes(device).size());
   }
@@ -122,14 +124,8 @@ class Scribe {
         is_vocabulary(pass.kind) && program_.vocabulary() == VocabularyPlacement::kInterlaced;
     Item item{.kind = Item::Kind::kPass, .position = at};
     item.seconds = durations_.passes[device_][at];
-    if (pass.kind == PassKind::kFB) {
-      const OverlappedPair& pair = program_.pair(pass);
-      add_part(item, pair.forward);
-      add_part(item, pair.backward);
-    } else {
-      add_part(item, pass);
-    }
-    if (program_.copies() != nullptr) add_copy_waits(item, at, pass);
+    program_.visit_parts(pass, [&](const Pass& part) { add_part(item, part); });
+    if (program_.copies() != nullptr) add_copy_waits(item, at);
     if (together) add_meeting(pass, item);
     script_.item_of_position[at] = static_cast<std::uint32_t>(lane(Lane::kCompute).size());
     lane(Lane::kCompute).push_back(std::move(item));
@@ -144,13 +140,11 @@ class Scribe {
   void add_part(Item& item, const Pass& pass) {
     const StagePass at = stage_pass(pass);
     const std::uint32_t unit = pass.microbatch;
-    if (is_sharded(program_.vocabulary())) {
-      if (const auto barrier = collective_before(place_, program_.vocabulary(), at)) {
-        add_barrier(item, *barrier, unit);
-      }
-      if (const auto barrier = collective_after(place_, program_.vocabulary(), at)) {
-        item.posts.push_back({ids_.part(*barrier, unit, device_), everybody_});
-      }
+    if (const auto barrier = collective_before(place_, program_.vocabulary(), at)) {
+      add_barrier(item, *barrier, unit);
+    }
+    if (const auto barrier = collective_after(place_, program_.vocabulary(), at)) {
+      item.posts.push_back({ids_.part(*barrier, unit, device_), everybody_});
     }
     const StagePass source = source_of(place_, at);
     // In calls of the compute stream a message is there before the pass is.
@@ -200,35 +194,22 @@ class Scribe {
     lane(Lane::kCompute).push_back(std::move(hold));
   }
 
-  void add_copy_waits(Item& item, std::uint32_t at, const Pass& pass) {
+  void add_copy_waits(Item& item, std::uint32_t at) {
     const CopyPlan& plan = *program_.copies();
     const std::size_t link = plan.link_of(static_cast<std::uint32_t>(device_));
     for (const Gate& gate : plan.gates[device_]) {
       if (gate.position == at) item.waits.push_back(for_note(ids_.copied(link, true, gate.out)));
     }
-    const Pass& user = pass.kind == PassKind::kFB ? program_.pair(pass).backward : pass;
-    const bool backward = is_backward(user.kind);
-    if (!backward && user.kind != PassKind::kR) return;
-    if (backward && program_.recomputes(place_.virtual_stage(device_, user.chunk))) return;
     const auto& in = plan.links[link].in;
     for (std::size_t i = 0; i < in.size(); ++i) {
-      if (is_of(in[i], user)) item.waits.push_back(for_note(ids_.copied(link, false, i)));
+      if (in[i].device != static_cast<std::uint32_t>(device_)) continue;
+      if (stay_of(in[i]).needed == at) item.waits.push_back(for_note(ids_.copied(link, false, i)));
     }
   }
 
-  [[nodiscard]] bool is_of(const Copy& copy, const Pass& pass) const {
-    return copy.device == static_cast<std::uint32_t>(device_) && copy.chunk == pass.chunk &&
-           copy.unit == pass.microbatch;
-  }
-
-  [[nodiscard]] std::size_t item_of_forward(const Copy& copy) const {
-    const auto passes = program_.passes(device_);
-    for (std::size_t at = 0; at < passes.size(); ++at) {
-      const Pass& pass =
-          passes[at].kind == PassKind::kFB ? program_.pair(passes[at]).forward : passes[at];
-      if (pass.kind == PassKind::kF && is_of(copy, pass)) return script_.item_of_position[at];
-    }
-    throw LogicError("a copy of an activation that no F makes");
+  // The stay of an activation of this device.
+  [[nodiscard]] const Stay& stay_of(const Copy& copy) const {
+    return stays_(place_.virtual_stage(device_, copy.chunk), static_cast<int>(copy.unit));
   }
 
   void add_copies(const CopyPlan& plan) {
@@ -237,13 +218,16 @@ class Scribe {
     for (std::size_t i = 0; i < copies.out.size(); ++i) {
       if (copies.out[i].device != static_cast<std::uint32_t>(device_)) continue;
       Item item = copy_item(link, true, i);
-      item.waits.push_back(for_item(Lane::kCompute, item_of_forward(copies.out[i])));
+      item.copy = copies.out[i];
+      item.waits.push_back(
+          for_item(Lane::kCompute, script_.item_of_position[stay_of(copies.out[i]).made]));
       lane(Lane::kCopyOut).push_back(std::move(item));
     }
     for (std::size_t i = 0; i < copies.in.size(); ++i) {
       const Copy& copy = copies.in[i];
       if (copy.device != static_cast<std::uint32_t>(device_)) continue;
       Item item = copy_item(link, false, i);
+      item.copy = copy;
       const auto out = std::ranges::find_if(copies.out, [&](const Copy& other) {
         return other.device == copy.device && other.chunk == copy.chunk && other.unit == copy.unit;
       });
@@ -276,19 +260,25 @@ class Scribe {
   Semantics semantics_;
   int device_;
   std::vector<int> everybody_;
+  Grid<Stay> stays_;               // by virtual stage and unit, where activations are copied
   std::vector<std::size_t> made_;  // by message: the item of the pass that makes it
   DeviceScript script_;
 };
 
 }  // namespace
 
+Semantics semantics_of(const Coupling& coupling, bool torch) {
+  if (torch) return Semantics::kTorch;
+  return coupling.blocking ? Semantics::kCalls : Semantics::kAsynchronous;
+}
+
 std::vector<DeviceScript> scripts_of(const Program& program, const Durations& durations,
-                                     Semantics semantics, std::optional<CallGroups> calls) {
+                                     Semantics semantics, const Coupling& coupling) {
   if (program.wrap_around() != WrapAround::kEvery) {
     throw InfeasibleError("no runtime executes a program that does not wait for every message");
   }
   std::optional<CommBatches> batches;
-  if (semantics == Semantics::kCalls) batches.emplace(program, calls.value());
+  if (semantics == Semantics::kCalls) batches.emplace(program, coupling.blocking.value());
   std::vector<std::vector<MessageId>> order(program.placement().devices());
   if (semantics == Semantics::kTorch) order = torch_message_order(program);
   std::vector<DeviceScript> scripts;

@@ -16,6 +16,7 @@
 
 #include "sim/core/enum_array.h"
 #include "sim/execution/comm_batches.h"
+#include "sim/graph/coupling.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim::runtime {
@@ -102,6 +103,7 @@ struct Item {
   std::vector<Posting> first = {};  // posted when the item comes to stand first in its lane
   std::vector<Posting> posts = {};  // posted at its end
   std::vector<CallEnd> call = {};
+  Copy copy = {};  // of a copy
 };
 
 struct DeviceScript {
@@ -112,7 +114,7 @@ struct DeviceScript {
 // How devices hand over messages.
 enum class Semantics : std::uint8_t {
   kAsynchronous,  // a result leaves when its pass has ended; nobody waits for a send
-  kCalls,         // in calls of the compute stream, `Case::blocking`
+  kCalls,         // in calls of the compute stream, Coupling::blocking
   kTorch,  // one after the other on a stream of their own, in the order of PyTorch's lowering
 };
 constexpr std::string_view to_text(Semantics semantics) {
@@ -120,9 +122,12 @@ constexpr std::string_view to_text(Semantics semantics) {
   return kNames[static_cast<std::size_t>(semantics)];
 }
 
+// PyTorch's where asked for, or else those of the calls that there are.
+Semantics semantics_of(const Coupling& coupling, bool torch);
+
 // By device. InfeasibleError for a program that does not wait for all its messages, or whose calls
 // deadlock. With kTorch also for one that PyTorch does not run. O(passes x devices).
 std::vector<DeviceScript> scripts_of(const Program& program, const Durations& durations,
-                                     Semantics semantics, std::optional<CallGroups> calls);
+                                     Semantics semantics, const Coupling& coupling);
 
 }  // namespace pipesim::runtime

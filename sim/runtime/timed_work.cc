@@ -51,20 +51,7 @@ class TimedWork final : public Work {
       : program_(program), place_(program.placement()), ids_(program), device_(device) {}
 
   void run(const Pass& pass, const Board& board) override {
-    if (pass.kind == PassKind::kFB) {
-      run(program_.pair(pass).forward, board);
-      run(program_.pair(pass).backward, board);
-    } else if (is_vocabulary(pass.kind)) {
-      run_vocabulary(pass, board);
-    } else if (pass.kind == PassKind::kF) {
-      forward(pass, board);
-    } else if (is_backward(pass.kind)) {
-      backward(pass, board);
-    } else if (pass.kind == PassKind::kW) {
-      weight(stage(pass), pass.microbatch);
-    } else {
-      (void)activation(stage(pass), pass.microbatch);  // R starts from it
-    }
+    program_.visit_parts(pass, [&](const Pass& part) { run_part(part, board); });
   }
 
   void start_copy(const Copy& copy, bool out) override {
@@ -99,6 +86,20 @@ class TimedWork final : public Work {
     Number gradient = 0;
   };
 
+  void run_part(const Pass& pass, const Board& board) {
+    if (is_vocabulary(pass.kind)) {
+      run_vocabulary(pass, board);
+    } else if (pass.kind == PassKind::kF) {
+      forward(pass, board);
+    } else if (is_backward(pass.kind)) {
+      backward(pass, board);
+    } else if (pass.kind == PassKind::kW) {
+      weight(stage(pass), pass.microbatch);
+    } else {
+      (void)activation(stage(pass), pass.microbatch);  // R starts from it
+    }
+  }
+
   [[nodiscard]] int stage(const Pass& pass) const {
     return place_.virtual_stage(device_, pass.chunk);
   }
@@ -132,10 +133,8 @@ class TimedWork final : public Work {
   }
 
   Number input(const StagePass& at, std::uint32_t unit, const Board& board, Number entry) {
-    if (is_sharded(program_.vocabulary())) {
-      const auto barrier = collective_before(place_, program_.vocabulary(), at);
-      if (barrier) return collective(*barrier, unit, board);
-    }
+    const auto barrier = collective_before(place_, program_.vocabulary(), at);
+    if (barrier) return collective(*barrier, unit, board);
     const StagePass source = source_of(place_, at);
     return source.exists() ? message(source, unit, board) : entry;
   }
@@ -166,7 +165,6 @@ class TimedWork final : public Work {
   // Notes the result under the numbers of all notes that may carry it.
   void make(const Pass& pass, int vs, Number result) {
     made_[ids_.data(ids_.message(pass.kind, vs, pass.microbatch))] = result;
-    if (!is_sharded(program_.vocabulary())) return;
     const auto after = collective_after(place_, program_.vocabulary(), {pass.kind, vs});
     if (after) made_[ids_.part(*after, pass.microbatch, device_)] = result;
   }

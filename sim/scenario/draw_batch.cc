@@ -189,4 +189,13 @@ void draw_batch(Scenario& scenario, std::uint64_t seed) {
                                                    unequal.factors.size(), count));
 }
 
+void divide_microbatches(Scenario& scenario, int parts, int micro_batch_size) {
+  Batch& batch = scenario.batch;
+  batch.microbatches *= parts;
+  if (parts == 1 || !batch.unequal) return;
+  batch.micro_batch_size = micro_batch_size;
+  batch.unequal->order = MicrobatchOrder::kGiven;
+  draw_batch(scenario, batch.seed());
+}
+
 }  // namespace pipesim

@@ -14,4 +14,8 @@ namespace pipesim {
 // batches up to the seed's.
 void draw_batch(Scenario& scenario, std::uint64_t seed);
 
+// Divides each microbatch into so many: as many samples, drawn anew where they differ, in the order
+// in which they are drawn. `micro_batch_size` is then that of each.
+void divide_microbatches(Scenario& scenario, int parts, int micro_batch_size);
+
 }  // namespace pipesim

@@ -119,4 +119,24 @@ std::string scope_text(const Offload& offload) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+bool copies_by_itself(const ScheduleChoice& choice) {
+  return choice.program ? choice.program->copies() != nullptr : schedule_of(choice).copies();
+}
+
+std::shared_ptr<const Program> read_program(const ScheduleChoice& choice,
+                                            VocabularyPlacement vocabulary) {
+  const auto& program = choice.program;
+  if (!program || program->vocabulary() == vocabulary) return program;
+  const bool shares = is_sharded(program->vocabulary());
+  if (shares != is_sharded(vocabulary)) {
+    throw InputError(
+        choice.where,
+        fmt::format("{} has {} a vocabulary that all devices share{}", choice.name,
+                    shares ? "passes of" : "no passes of",
+                    shares ? ": expected 'vocabulary: vocab-1', vocab-2 or interlaced" : ""));
+  }
+  if (!shares) return program;
+  return std::make_shared<const Program>(program->with_vocabulary(vocabulary));
+}
+
 }  // namespace pipesim

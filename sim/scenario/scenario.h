@@ -126,6 +126,12 @@ int recompute_chunks_of(const ScheduleChoice& choice);
 // The chunks of every device whose activations may wait on the host; of a schedule that offloads by
 // itself, 0.
 int offload_chunks_of(const ScheduleChoice& choice);
+// True if the choice's program or schedule has copies to the host of its own.
+bool copies_by_itself(const ScheduleChoice& choice);
+// The program that was read from a CSV, whose cells do not say how a shared vocabulary waits;
+// nullptr where the choice has a schedule. InputError where only one of both shares the vocabulary.
+std::shared_ptr<const Program> read_program(const ScheduleChoice& choice,
+                                            VocabularyPlacement vocabulary);
 // The parts that may leave, as a scenario writes them within `offload: {...}`; empty: everything.
 std::string scope_text(const Offload& offload);
 // The choice's name in tables, with what it recomputes and what it offloads. The same brackets hold
@@ -149,6 +155,19 @@ struct Batch {
   std::optional<int> micro_batch_size;
   std::optional<int> seq_length;
   std::optional<UnequalBatch> unequal = {};
+
+  // True if a list of microbatches or samples says how many there are.
+  [[nodiscard]] bool listed() const { return unequal && unequal->listed(); }
+  // Draws of its microbatches that are simulated, with seeds from `seed` on.
+  [[nodiscard]] int draws() const { return unequal ? unequal->draw.runs : 1; }
+  [[nodiscard]] std::uint64_t seed() const { return unequal ? unequal->draw.seed : 0; }
+  // The order in which they are put into the pipeline; kGiven where all are alike.
+  [[nodiscard]] MicrobatchOrder order() const {
+    return unequal ? unequal->order : MicrobatchOrder::kGiven;
+  }
+  [[nodiscard]] std::vector<int> listed_order() const {
+    return unequal ? unequal->listed_order : std::vector<int>{};
+  }
 };
 
 // A file of curves that were measured, in place of the catalogue's.
@@ -238,6 +257,11 @@ struct Scenario {
   Perturbation perturb;
   std::optional<Reliability> reliability = {};  // what whole training runs meet
 };
+
+// Devices that share the vocabulary; 0 where its layers stand on stages.
+inline int vocabulary_devices(const Scenario& scenario) {
+  return is_sharded(scenario.vocabulary) ? scenario.parallel.pipeline : 0;
+}
 
 // True if sim/prepare is to balance the layers over the stages.
 inline bool asks_for_balance(const Scenario& scenario) {

@@ -135,7 +135,7 @@ ValueChange node_latency(Scenario& scenario, const Answer&, double factor) {
 
 std::string lacks_copies(const Scenario& scenario) {
   const ScheduleChoice& choice = scenario.schedules.front();
-  const bool copies = scenario.offload || (!choice.program && schedule_of(choice).copies());
+  const bool copies = scenario.offload || (!choice.program && copies_by_itself(choice));
   return copies ? "" : "nothing is copied to the host";
 }
 
@@ -232,10 +232,10 @@ ValueChange memory_limit(Scenario& scenario, const Answer&, double factor) {
 // Work -------------------------------------------------------------------------------------------
 
 std::string lacks_free_batch(const Scenario& scenario) {
-  if (scenario.batch.unequal && scenario.batch.unequal->listed()) {
+  if (scenario.batch.listed()) {
     return "microbatches that are listed have their own count";
   }
-  if (scenario.batch.unequal && scenario.batch.unequal->order == MicrobatchOrder::kListed) {
+  if (scenario.batch.order() == MicrobatchOrder::kListed) {
     return "an order that is listed has its own count of microbatches";
   }
   return scenario.schedules.front().program ? "a program from a CSV file has its own count" : "";
@@ -243,7 +243,7 @@ std::string lacks_free_batch(const Scenario& scenario) {
 
 ValueChange microbatches(Scenario& scenario, const Answer&, double factor) {
   ValueChange change = multiply_count(scenario.batch.microbatches, factor);
-  if (scenario.batch.unequal) draw_batch(scenario, scenario.batch.unequal->draw.seed);
+  draw_batch(scenario, scenario.batch.seed());
   return change;
 }
 

@@ -365,8 +365,7 @@ std::string step_text(const Case& made, Curves& curves) {
     if (term == ClosingTerm::kOptimizer && hosted) header.emplace_back("of it on the host");
   }
   header.insert(header.end(), {"hidden", "step"});
-  const bool norm =
-      made.sync != OptimizerSync::kPostValidation && made.sync != OptimizerSync::kAsynchronous;
+  const bool norm = joins_devices(made.sync);
   for (int device = 0; device < made.placement.devices(); ++device) {
     const HeldParameters held = held_parameters(scenario.modelled->model, *made.context,
                                                 *made.layout, made.placement, device);
