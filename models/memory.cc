@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "models/alike.h"
 #include "models/memory_model.h"
 
 namespace pipesim {
@@ -53,23 +54,17 @@ MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& con
                                const ParameterState& state) {
   const MemoryModel memory(model, context, state_on(placement, state));
   MemoryEstimate result;
-  const StageLayers* before = nullptr;
-  for (const StageLayers& stage : layout.stages) {
-    const bool same = before != nullptr && same_kinds(model, stage, *before);
-    result.stages.push_back(same ? result.stages.back() : memory.stage(stage));
-    before = &stage;
+  const std::vector<int> alike = first_alike(model, layout);
+  for (size_t stage = 0; stage < alike.size(); ++stage) {
+    const size_t first = alike[stage];
+    result.stages.push_back(first < stage ? result.stages[first]
+                                          : memory.stage(layout.stages[stage]));
   }
+  const std::vector<int> alike_devices = first_alike_devices(model, layout, placement);
   for (int device = 0; device < placement.devices(); ++device) {
-    if (device > 0 && same_kinds(model, layout, placement, device, device - 1)) {
-      result.devices.push_back(result.devices.back());
-      continue;
-    }
-    std::vector<StageLayers> held;
-    for (int chunk = 0; chunk < placement.chunks(device); ++chunk) {
-      const int stage = placement.model_stage(placement.virtual_stage(device, chunk));
-      held.push_back(layout.stages[stage]);
-    }
-    result.devices.push_back(memory.device(held));
+    const int first = alike_devices[device];
+    result.devices.push_back(first < device ? result.devices[first]
+                                            : memory.device(stages_of(layout, placement, device)));
   }
   return result;
 }

@@ -1,7 +1,9 @@
 #include "models/stage_cost.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "models/alike.h"
 #include "models/layer_memory.h"
 #include "models/stage_pair.h"
 
@@ -65,11 +67,14 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, const Layout& layout, const Placement& place,
                         const LayerCosts& costs, std::span<StageCost> out) {
   const StagePairs pairs(model, setting, hardware, costs);
+  const std::vector<int> alike = first_alike(model, layout);
+  std::vector<int> filled(alike.size(), -1);  // by the first one alike: a virtual stage
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const StageLayers& layers = layout.stages[place.model_stage(vs)];
     StageCost& stage = out[vs];
-    if (vs > 0 && same_kinds(model, layers, layout.stages[place.model_stage(vs - 1)])) {
-      const StageCost& before = out[vs - 1];
+    int& known = filled[alike[place.model_stage(vs)]];
+    if (known >= 0) {
+      const StageCost& before = out[known];
       stage.forward = before.forward;
       stage.backward_input = before.backward_input;
       stage.backward_weight = before.backward_weight;
@@ -84,6 +89,7 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
       stage.backward_weight = backward.weight;
       stage.overlapped = pairs.seconds(layers, layers);
       stage.recompute = passes.recompute.total();
+      known = vs;
     }
     const int next = place.downstream(vs);
     const bool leaves = next >= 0 && place.device(next) != place.device(vs);

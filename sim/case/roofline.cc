@@ -1,7 +1,11 @@
 #include "sim/case/roofline.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
+#include "models/alike.h"
 #include "models/module_offload.h"
 #include "models/stage_cost.h"
 #include "models/stage_pair.h"
@@ -18,11 +22,17 @@ void add_blocks(Case& made, const LayerCosts& costs) {
   const StagePairs pairs(scenario.modelled->model, *made.setting, *scenario.hardware, costs);
   const Placement& place = made.placement;
   const auto& stages = made.layout->stages;
+  const std::vector<int> alike = first_alike(scenario.modelled->model, *made.layout);
+  std::map<std::pair<int, int>, Seconds> known;
+  const auto seconds = [&](int forward, int backward) {
+    const auto [found, is_new] = known.try_emplace({alike[forward], alike[backward]});
+    if (is_new) found->second = pairs.seconds(stages[forward], stages[backward]);
+    return found->second;
+  };
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     for (int chunk = 0; chunk < place.chunks(); ++chunk) {
       const int other = place.beside(vs, chunk);
-      made.problem.blocks.push_back(
-          pairs.seconds(stages[place.model_stage(vs)], stages[place.model_stage(other)]));
+      made.problem.blocks.push_back(seconds(place.model_stage(vs), place.model_stage(other)));
     }
   }
 }
@@ -57,9 +67,10 @@ void add_roofline(Case& made) {
   fill_vocabulary(model, *made.setting, *scenario.hardware, made.problem);
   if (made.setting->state.sharded_gradients) add_sharding(made, costs);
   if (made.context->offloaded.any()) wait_for_copies(made);
+  const std::vector<int> alike_devices = first_alike_devices(model, *made.layout, made.placement);
   for (int device = 0; device < made.placement.devices(); ++device) {
-    if (device > 0 && same_kinds(model, *made.layout, made.placement, device, device - 1)) {
-      made.closing.push_back(made.closing.back());
+    if (alike_devices[device] < device) {
+      made.closing.push_back(made.closing[alike_devices[device]]);
       continue;
     }
     made.closing.push_back(step_cost(model, *made.setting, *scenario.hardware, *made.layout,
