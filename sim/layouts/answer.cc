@@ -285,8 +285,8 @@ std::string what_helps(const ClusterPlan& plan) {
     }
   }
   if (plan.result.counts.faster_with_memory == 0) return "";
-  return fmt::format("More than {} of memory might help: {} layouts that need it may be faster.",
-                     human(plan.question.limit()), plan.result.counts.faster_with_memory);
+  return fmt::format("More than {} of memory might help: layouts that need it may be faster.",
+                     human(plan.question.limit()));
 }
 
 // A line for each change that was searched, against the fastest by replay.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/memory_model.h"
 #include "models/stage_cost.h"
 #include "models/vocabulary_share.h"
 #include "sim/planning/least_overlap.h"
@@ -164,6 +165,20 @@ class Bound {
   std::vector<Seconds> backward_left_;  // likewise
 };
 
+// Layers are whole: some device has `most` of each kind, an even share rounded up. Calls `visit`
+// with a stage of one of them.
+template <class Visit>
+void for_most_of_kind(const Transformer& model, int devices, const Visit& visit) {
+  const KindCounts counts = count_layers(model, 0, model.num_layers);
+  for (const LayerKind kind : kDecoderKinds) {
+    const int number = counts[kind];
+    if (number == 0) continue;
+    int first = 0;
+    while (layer_kind(model, first) != kind) ++first;
+    visit(StageLayers{first, 1}, (number + devices - 1) / devices);
+  }
+}
+
 }  // namespace
 
 Seconds work_bound(const Outline& outline) {
@@ -190,18 +205,35 @@ Seconds work_bound(const Outline& outline) {
   };
   const int devices = scenario.parallel.pipeline;
   Seconds of_device = work_of({0, model.num_layers, model.mtp_layers, true, true}) / devices;
-  // Layers are whole: of each kind some device has as many as an even share rounded up.
-  const KindCounts counts = count_layers(model, 0, model.num_layers);
-  for (const LayerKind kind : kDecoderKinds) {
-    const int number = counts[kind];
-    if (number == 0) continue;
-    int first = 0;
-    while (layer_kind(model, first) != kind) ++first;
-    const int most = (number + devices - 1) / devices;
-    of_device = std::max(of_device, most * work_of({first, 1}));
-  }
+  for_most_of_kind(model, devices, [&](const StageLayers& layer, int most) {
+    of_device = std::max(of_device, most * work_of(layer));
+  });
   of_device += seconds_of(share_cost(model, scenario.vocabulary, setting, *scenario.hardware));
   return scenario.batch.microbatches * of_device;
+}
+
+LeastMemory least_memory(const Outline& outline) {
+  const Scenario& scenario = *outline.scenario;
+  const Transformer& model = scenario.modelled->model;
+  LayerContext context = *outline.context;
+  context.recomputed_layers = {};
+  const MemoryModel memory(model, context, scenario.modelled->state);
+  const auto held = [&](std::span<const StageLayers> stages) {
+    const DeviceMemory device = memory.device(stages);
+    return device.weights + device.gradients + device.optimizer + device.vocabulary;
+  };
+  const double devices = scenario.parallel.pipeline;
+  const StageLayers all{0, model.num_layers, model.mtp_layers, true, true};
+  // Every device has what a stage without layers has: messages, a share of the vocabulary.
+  const Bytes empty = held({});
+  Bytes share = (held({{all}}) - empty) / devices;
+  for_most_of_kind(model, scenario.parallel.pipeline, [&](const StageLayers& layer, int most) {
+    share = std::max(share, most * (held({{layer}}) - empty));
+  });
+  const StageMemory stage = memory.stage(all);
+  const bool again = context.recompute == RecomputeGranularity::kFull;
+  const Bytes kept = again ? std::min(stage.checkpoint, stage.activation) : stage.activation;
+  return {memory.device({}).total() + share, kept / (devices * splits_of(outline.choice))};
 }
 
 RunBound run_bound(const Case& made) {

@@ -21,6 +21,14 @@ inline constexpr double kBelow = 1 - 1e-9;
 // give a device more. It is cheaper and lower than the next. O(layers).
 Seconds work_bound(const Outline& outline);
 
+// Bytes that the device which holds most cannot be below, whatever the split, by an even share of
+// what all devices hold together. It is cheaper and lower than the bound below. O(layers).
+struct LeastMemory {
+  Bytes beside;       // activations
+  Bytes activations;  // of a unit in flight on every stage, where none leaves the device
+};
+LeastMemory least_memory(const Outline& outline);
+
 struct RunBound {
   Seconds iteration;
   Bytes memory;  // of the device that holds most

@@ -30,14 +30,6 @@ struct PlanBehind {
 
 enum class PlanFate : std::uint8_t { kWaits, kRefused, kTooLarge, kRepeated, kUnfit, kPlanned };
 
-// A point that does not fit, by its bound or its run.
-struct PlanExcluded {
-  size_t id = 0;
-  double bound = 0;   // of iteration seconds
-  Bytes memory = {};  // no more than it takes; 0 where nothing is known
-  const Layout* layout = nullptr;
-};
-
 struct PlanStep {
   PlanCandidate candidate;
   PlanFate fate = PlanFate::kWaits;

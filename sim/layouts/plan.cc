@@ -5,7 +5,6 @@
 #include <boost/iterator/counting_iterator.hpp>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <queue>
@@ -17,6 +16,7 @@
 #include "sim/core/thread_team.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/candidate.h"
+#include "sim/layouts/first_bounds.h"
 #include "sim/layouts/layer_splits.h"
 #include "sim/layouts/near_miss.h"
 #include "sim/layouts/ranking.h"
@@ -95,43 +95,20 @@ class Planner {
 
   void count_faster_with_memory(double fastest) {
     counts_.faster_with_memory = static_cast<size_t>(std::ranges::count_if(
-        excluded_, [&](const PlanExcluded& each) { return each.bound < fastest; }));
+        excluded_, [&](const PlanCandidate& each) { return each.bound < fastest; }));
   }
 
   void fill_queue() {
     std::vector<PlanCandidate> all(points_.size());
     costs_.resize(points_.size());
-    struct Known {
-      double bound = 0;
-      std::shared_ptr<const LayerCosts> costs;
-    };
-    // Points of one size stand together and share what their layers take.
     constexpr size_t kSlice = 512;
     in_parallel((all.size() + kSlice - 1) / kSlice, [&](size_t slice) {
-      using Kind = std::tuple<bool, bool, bool, bool, VocabularyPlacement, RecomputeGranularity,
-                              std::string>;
-      std::map<Kind, Known> known;
+      FirstBounds bounds(question_);
       const size_t end = std::min((slice + 1) * kSlice, all.size());
       for (size_t id = slice * kSlice; id < end; ++id) {
-        PlanPoint point = points_[id];
-        if (id > slice * kSlice && !same_sizes(point, points_[id - 1])) known.clear();
-        // One layer or more: the bound counts none of them.
-        if (takes_fewest_layers(question_, point)) point.recompute_layers = 1;
-        const auto& calls = point.schedule->calls;
-        const Kind key{calls == CallGroups::kMegatron,
-                       calls == CallGroups::kDualPipe,
-                       point.expert_overlap,
-                       point.recompute_layers > 0,
-                       point.vocabulary,
-                       point.recompute,
-                       to_text(point.modules, "+")};
-        auto found = known.find(key);
-        if (found == known.end()) {
-          const Outline asked = outline(point, nullptr, nullptr);
-          found = known.emplace(key, Known{work_bound(asked).value(), asked.costs}).first;
-        }
-        all[id] = {id, found->second.bound};
-        costs_[id] = found->second.costs;
+        const FirstBound bound = bounds.of(points_[id]);
+        all[id] = {.id = id, .bound = bound.iteration.value(), .memory = bound.memory};
+        costs_[id] = bound.costs;
       }
     });
     queue_ = Queue(PlanBehind{}, std::move(all));
@@ -231,6 +208,14 @@ class Planner {
     too_slow_.clear();
   }
 
+  bool is_left_out(const PlanCandidate& next) {
+    const bool large = !next.sharp && is_too_large(next.memory);
+    const bool slow = !large && !may_enter(next);
+    if (large) exclude(next, PlanFate::kTooLarge);
+    if (slow) too_slow_.push_back(next);
+    return large || slow;
+  }
+
   bool take(std::vector<PlanStep>& steps) {
     steps.clear();
     std::vector<PlanCandidate> later;
@@ -239,10 +224,7 @@ class Planner {
            !is_closed(queue_.top())) {
       const PlanCandidate next = queue_.top();
       queue_.pop();
-      if (!may_enter(next)) {
-        too_slow_.push_back(next);
-        continue;
-      }
+      if (is_left_out(next)) continue;
       // A step in this round may already answer for its twin.
       const bool twin_runs = !steps.empty() && steps.back().candidate.id + 1 == next.id &&
                              steps.back().candidate.sharp && next.sharp &&
@@ -370,11 +352,15 @@ class Planner {
     step.memory = step.candidate.memory = bound.memory;
     step.candidate.tight = kBelow * bound.memory > question_.surely_within();
     const bool host_full = kBelow * optimizer_on_node(made) > question_.base.hardware->host.memory;
-    if (!options_.exhaustive && (host_full || kBelow * bound.memory > question_.may_be_within())) {
+    if ((host_full && !options_.exhaustive) || is_too_large(bound.memory)) {
       step.fate = PlanFate::kTooLarge;
     } else if (point.schedule->refusal(for_planning(made.problem, *point.schedule))) {
       step.fate = PlanFate::kRefused;
     }
+  }
+
+  [[nodiscard]] bool is_too_large(Bytes bound) const {
+    return !options_.exhaustive && kBelow * bound > question_.may_be_within();
   }
 
   [[nodiscard]] Case case_of(const PlanCandidate& candidate) const {
@@ -489,8 +475,8 @@ class Planner {
         break;
       case PlanFate::kTooLarge:
       case PlanFate::kUnfit:
-        ++(step.fate == PlanFate::kUnfit ? counts_.unfit : counts_.too_large);
-        excluded_.push_back({id, step.candidate.bound, step.memory, step.candidate.layout});
+        step.candidate.memory = step.memory;
+        exclude(step.candidate, step.fate);
         break;
       case PlanFate::kPlanned:
         fits_[id] = step.planned.fits == MemoryFit::kYes ? 1 : 0;
@@ -498,6 +484,11 @@ class Planner {
         keep(std::move(step.planned));
         break;
     }
+  }
+
+  void exclude(const PlanCandidate& candidate, PlanFate fate) {
+    ++(fate == PlanFate::kUnfit ? counts_.unfit : counts_.too_large);
+    excluded_.push_back(candidate);
   }
 
   void keep(Planned planned) {
@@ -509,28 +500,39 @@ class Planner {
     ranking_.add(std::move(planned));
   }
 
-  // Runs what memory excluded, the least first, until no bound left is below what was found.
+  // Bounds and runs what memory excluded, the least first, until no bound left is below what was
+  // found.
   std::optional<NearMiss> nearest_to_fit() {
-    std::erase_if(excluded_, [](const PlanExcluded& each) { return each.memory == Bytes(0); });
-    std::ranges::sort(excluded_, [](const PlanExcluded& a, const PlanExcluded& b) {
-      return std::tie(a.memory, a.id) < std::tie(b.memory, b.id);
-    });
+    std::erase_if(excluded_, [](const PlanCandidate& each) { return each.memory == Bytes(0); });
+    const auto is_behind = [](const PlanCandidate& a, const PlanCandidate& b) {
+      return std::tie(a.memory, a.id) > std::tie(b.memory, b.id);
+    };
+    std::priority_queue waiting(is_behind, std::move(excluded_));
     std::optional<NearMiss> nearest;
     std::vector<PlanStep> steps;
-    for (size_t next = 0; !stopped_;) {
+    while (!stopped_) {
       steps.clear();
-      for (; next < excluded_.size() && steps.size() < kRunAtOnce; ++next) {
-        const PlanExcluded& each = excluded_[next];
-        if (nearest && kBelow * each.memory - question_.limit() >= nearest->over) break;
-        steps.push_back(
-            {{.id = each.id, .bound = each.bound, .sharp = true, .layout = each.layout}});
+      for (size_t run = 0; !waiting.empty() && steps.size() < kAtOnce && run < kRunAtOnce;) {
+        const PlanCandidate& next = waiting.top();
+        if (nearest && kBelow * next.memory - question_.limit() >= nearest->over) break;
+        steps.push_back({next});
+        steps.back().candidate.recompute_layers = 0;
+        run += next.sharp ? 1 : 0;
+        waiting.pop();
       }
       if (steps.empty()) break;
-      in_parallel(steps.size(), [&](size_t i) { attempt(steps[i], [&] { evaluate(steps[i]); }); });
+      find_splits(steps);
+      in_parallel(steps.size(), [&](size_t i) {
+        const bool sharp = steps[i].candidate.sharp;
+        attempt(steps[i], [&] { sharp ? evaluate(steps[i]) : sharpen(steps[i]); });
+      });
       for (PlanStep& step : steps) {
-        if (step.fate != PlanFate::kUnfit) continue;
-        NearMiss miss = miss_of(question_, std::move(step.planned));
-        if (!nearest || is_nearer(miss, *nearest)) nearest = std::move(miss);
+        if (step.candidate.sharp && step.memory > Bytes(0) && step.fate != PlanFate::kUnfit) {
+          waiting.push(step.candidate);
+        } else if (step.fate == PlanFate::kUnfit) {
+          NearMiss miss = miss_of(question_, std::move(step.planned));
+          if (!nearest || is_nearer(miss, *nearest)) nearest = std::move(miss);
+        }
       }
     }
     if (nearest && !nearest->host) nearest->change = change_that_fits(question_, nearest->planned);
@@ -578,7 +580,7 @@ class Planner {
   Queue queue_;
   std::vector<PlanCandidate> too_slow_;
   Ranking ranking_;
-  std::vector<PlanExcluded> excluded_;  // by memory
+  std::vector<PlanCandidate> excluded_;  // by memory
   PlanCounts counts_;
 };
 

@@ -32,8 +32,8 @@ struct PlanCounts {
   size_t evaluated = 0;
   size_t unfit = 0;  // of those, took more memory than there is
   size_t tight = 0;  // of those, may take more
-  // Points in too_large and unfit whose bound is below the best time: the price of the memory
-  // limit.
+  // Points in too_large and unfit whose bound is below the best time. It is the first bound, the
+  // lowest, where an even share of the memory excludes a point.
   size_t faster_with_memory = 0;
 };
 

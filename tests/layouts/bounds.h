@@ -22,6 +22,9 @@ inline bool bounds_hold(const PlanQuestion& question, const PlanPoint& point) {
     EXPECT_LE(kBelow * work_bound(made), run.iteration) << label_of(point);
     EXPECT_LE(kBelow * bound.iteration, run.iteration) << label_of(point);
     EXPECT_LE(kBelow * bound.memory, *run.peak_memory) << label_of(point);
+    const LeastMemory least = least_memory(made);
+    const Bytes kept = offloads(point) ? Bytes(0) : least.activations;
+    EXPECT_LE(kBelow * (least.beside + kept), *run.peak_memory) << label_of(point);
   } catch (const InputError&) {
     return false;
   }
