@@ -20,7 +20,18 @@ CommandLine::CommandLine(int argc, const char* const* argv) {
     text += arguments_.back();
   }
   columns_.push_back(static_cast<int>(text.size()) + 1);
+  longer_.assign(arguments_.size(), 0);
   text_ = std::move(text);
+}
+
+CommandLine::CommandLine(const CommandLine& typed, const std::vector<MeantWord>& meant)
+    : text_(typed.text_) {
+  for (const MeantWord& word : meant) {
+    arguments_.push_back(word.text);
+    columns_.push_back(typed.columns_[word.typed] + word.skipped);
+    longer_.push_back(word.longer);
+  }
+  columns_.push_back(typed.columns_.back());
 }
 
 Location CommandLine::where(size_t index) const {
@@ -44,7 +55,7 @@ Location CommandLine::where(const std::string& option, const std::string& value)
     for (std::string each; std::getline(list, each, ','); at += each.size() + 1) {
       if (each != value) continue;
       found = where(i);
-      found.column += static_cast<int>(at);
+      found.column += static_cast<int>(at) - (joined ? longer_[i] : 0);
     }
   }
   return found;
@@ -61,7 +72,14 @@ Location CommandLine::of_option(const std::string& value) const {
 
 std::vector<Override> CommandLine::overrides(const std::vector<std::string>& texts) const {
   std::vector<Override> overrides;
-  for (const std::string& text : texts) overrides.push_back(parse_override(text, where(text)));
+  for (const std::string& text : texts) {
+    overrides.push_back(parse_override(text, where(text)));
+    const auto found = std::ranges::find(arguments_, text);
+    if (found == arguments_.end()) continue;
+    const auto& place = overrides.back().value_where;
+    const int longer = longer_[static_cast<size_t>(found - arguments_.begin())];
+    if (place) overrides.back().value_where->column -= longer;
+  }
   return overrides;
 }
 

@@ -10,9 +10,19 @@
 
 namespace pipesim {
 
+// A word as it was meant, and where it was typed.
+struct MeantWord {
+  std::string text;
+  size_t typed = 0;  // the argument's number
+  int skipped = 0;   // letters in front of it there, as the dashes of `--tp 4`
+  int longer = 0;    // letters that it has more in front of its value than were typed
+};
+
 class CommandLine {
  public:
   CommandLine(int argc, const char* const* argv);
+  // The line as it was meant, whose words are located where they were typed.
+  CommandLine(const CommandLine& typed, const std::vector<MeantWord>& meant);
 
   [[nodiscard]] const std::vector<std::string>& arguments() const { return arguments_; }
   // Where argument `index` (0: the first after the program's name) stands.
@@ -28,6 +38,7 @@ class CommandLine {
  private:
   std::vector<std::string> arguments_;
   std::vector<int> columns_;  // of each first letter, from 1, and behind the last
+  std::vector<int> longer_;   // of each: MeantWord::longer
   SharedLine text_;
 };
 

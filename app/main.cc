@@ -111,11 +111,10 @@ int run(const CommandLine& given) {
   }
   if (given.arguments().front() == "document") return document(given, program);
   check_subcommand(given, program);
-  const std::vector<std::string> words = meant_words(given, program);
+  const CommandLine line(given, meant_words(given, program));
   std::vector<const char*> argv{"pipesim"};
-  for (const std::string& word : words) argv.push_back(word.c_str());
+  for (const std::string& word : line.arguments()) argv.push_back(word.c_str());
   const int argc = static_cast<int>(argv.size());
-  const CommandLine line(argc, argv.data());
   try {
     if (!program.parse(argc, argv.data())) return kDone;
   } catch (const OptionError& error) {

@@ -25,9 +25,13 @@ bool takes_settings(const Parser& command) {
 class Words {
  public:
   Words(const CommandLine& line, const Parser& command)
-      : line_(line), words_(line.arguments()), command_(command), names_(command.option_names()) {}
+      : line_(line),
+        words_(line.arguments()),
+        places_(places_of(line)),
+        command_(command),
+        names_(command.option_names()) {}
 
-  std::vector<std::string> meant() {
+  std::vector<MeantWord> meant() {
     const bool settings = takes_settings(command_);
     for (size_t i = 1; i < words_.size(); ++i) {
       if (!words_[i].starts_with("--") || words_[i] == "--") continue;
@@ -35,7 +39,16 @@ class Words {
     }
     const auto unknown = [this](const std::string& word) { return is_unknown(word); };
     if (settings && std::ranges::none_of(words_, unknown)) name_schedules();
-    return words_;
+    for (size_t i = 0; i < words_.size(); ++i) places_[i].text = words_[i];
+    return places_;
+  }
+
+  static std::vector<MeantWord> places_of(const CommandLine& line) {
+    std::vector<MeantWord> places;
+    for (const std::string& word : line.arguments()) {
+      places.push_back({.text = word, .typed = places.size()});
+    }
+    return places;
   }
 
  private:
@@ -55,9 +68,15 @@ class Words {
     const bool apart =
         words_[i] == name && i + 1 < words_.size() && !words_[i + 1].starts_with("--");
     words_[i].erase(0, 2);
+    places_[i].skipped = 2;
     if (!apart) return;
     words_[i] += "=" + words_[i + 1];
-    words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    erase(i + 1);
+  }
+
+  void erase(size_t i) {
+    words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i));
+    places_.erase(places_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
   // False where the word is no option, nor the beginning of one alone.
@@ -67,7 +86,9 @@ class Words {
     const auto begins = [&name](const std::string& each) { return each.starts_with(name); };
     if (is_option(name)) return true;
     if (std::ranges::count_if(names_, begins) != 1) return false;
-    words_[i].replace(0, length, *std::ranges::find_if(names_, begins));
+    const std::string whole = *std::ranges::find_if(names_, begins);
+    words_[i].replace(0, length, whole);
+    places_[i].longer = static_cast<int>(whole.size() - length);
     return true;
   }
 
@@ -152,27 +173,29 @@ class Words {
       values.insert(values.end(), of_word.begin(), of_word.end());
     }
     while (places.size() > 1) {
-      words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(places.back()));
+      erase(places.back());
       places.pop_back();
     }
     words_[places.front()] = families ? fmt::format("--schedules={}", fmt::join(values, ","))
                              : values.size() == 1
                                  ? "schedule=" + values.front()
                                  : fmt::format("schedule=[{}]", fmt::join(values, ", "));
+    places_[places.front()].longer = static_cast<int>(words_[places.front()].find('=')) + 1;
   }
 
   const CommandLine& line_;
   std::vector<std::string> words_;
+  std::vector<MeantWord> places_;  // of each; their texts are filled last
   const Parser& command_;
   std::vector<std::string> names_;
 };
 
 }  // namespace
 
-std::vector<std::string> meant_words(const CommandLine& line, const Parser& program) {
+std::vector<MeantWord> meant_words(const CommandLine& line, const Parser& program) {
   const auto command = std::ranges::find(program.commands(), line.arguments().front(),
                                          [](const auto& each) { return each->name(); });
-  if (command == program.commands().end()) return line.arguments();
+  if (command == program.commands().end()) return Words::places_of(line);
   return Words(line, **command).meant();
 }
 

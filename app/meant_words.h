@@ -15,6 +15,6 @@ namespace pipesim {
 // - `--tp 4` is `tp=4`, for commands that take settings and have no such option;
 // - words behind a scenario that are no settings are its schedules: `run FILE 1f1b mine.csv` is
 //   `run FILE schedule=[1f1b,{csv: mine.csv}]`, and of a command with `--schedules` their families.
-std::vector<std::string> meant_words(const CommandLine& line, const Parser& program);
+std::vector<MeantWord> meant_words(const CommandLine& line, const Parser& program);
 
 }  // namespace pipesim

@@ -1,6 +1,7 @@
 // A question to `pipesim plan`, by its options.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct PlanCommand {
   bool starts = false;        // from a scenario (plan_start.h), which has
   std::vector<Override> own;  // these keys,
   bool own_cluster = false;   // among them the cluster
+  std::map<std::string, Location>
+      said_at;                // options whose values are its own, and where they stand
   bool own_baseline = false;  // `baseline` is that scenario, and only because the plan starts there
   std::vector<std::string> notes;  // sentences on what of the scenario is not planned
   int gpus = 0;

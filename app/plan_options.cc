@@ -176,6 +176,14 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   return axes;
 }
 
+// Where the value of an option stands: on the command line, or in the scenario that says it.
+template <class Value>
+Location place_of(const PlanCommand& command, const CommandLine& line, const std::string& option,
+                  const Value& value) {
+  const auto own = command.said_at.find(option);
+  return own == command.said_at.end() ? line.where(option, fmt::format("{}", value)) : own->second;
+}
+
 // The settings of a framework that neither of two lists says otherwise.
 auto defaults_beside(Framework framework, const std::vector<Override>& these,
                      const std::vector<Override>& those) {
@@ -211,7 +219,7 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
     if (same != others.end()) {
       throw InputError(same->where, fmt::format("{} is what {} says", path, option));
     }
-    const Location where = line.where(option, typed.empty() ? value : typed);
+    const Location where = place_of(command, line, option, typed.empty() ? value : typed);
     settings.push_back({path, value, where, where});
   };
   // A name stands as it is, unless keys of its own change it.
@@ -308,7 +316,7 @@ Part part_of(const PlanCommand& command, size_t number, const CommandLine& line)
   const std::string& text = command.clusters[number];
   Part part{command, text.substr(0, text.find(':')), text, number};
   part.command.clusters = {text};
-  const Location where = line.where("--cluster", text);
+  const Location where = place_of(command, line, "--cluster", text);
   if (const size_t colon = text.find(':'); colon != std::string::npos) {
     const auto gpus = whole_number(text.substr(colon + 1));
     if (!gpus || *gpus < 1 || *gpus > kMostGpus) {
@@ -344,17 +352,23 @@ void check_dispatchers(const PlanQuestion& question, const CommandLine& line) {
   throw InputError(line.where("--dispatcher", "deepep"), missing + ": expected hybridep");
 }
 
+void check_experts(const PlanQuestion& question, const CommandLine& line) {
+  const Transformer& model = question.base.modelled->model;
+  if (model.experts || std::ranges::none_of(question.axes.expert, [](int n) { return n > 1; }))
+    return;
+  throw InputError(line.where("--expert"), fmt::format("{} has no experts", model.name));
+}
+
 ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
                           const PlanAxes& axes, const CommandLine& line) {
   ClusterPlan plan;
   const auto framework = framework_of(command);
   plan.question = question_to(command, cluster, axes, framework, line);
   check_dispatchers(plan.question, line);
+  check_experts(plan.question, line);
   const std::string doubt = doubt_of_batch(command.global_batch, command.seq_length);
-  if (!doubt.empty()) {
-    throw InputError(line.where("--global-batch-size", fmt::format("{}", command.global_batch)),
-                     doubt);
-  }
+  if (!doubt.empty())
+    throw InputError(place_of(command, line, "--global-batch-size", command.global_batch), doubt);
   if (framework) {
     const std::string why = why_it_runs_none(*framework, plan.question);
     if (!why.empty()) {
@@ -365,7 +379,7 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
   const int node = plan.question.base.hardware->cluster.gpus_per_node;
   if (command.gpus > node && command.gpus % node != 0) {
     const int whole = command.gpus / node * node;
-    throw InputError(line.where("--gpus", fmt::format("{}", command.gpus)),
+    throw InputError(place_of(command, line, "--gpus", command.gpus),
                      fmt::format("{} has nodes of {} GPUs: give whole nodes, as {} or {}", cluster,
                                  node, whole, whole + node));
   }

@@ -8,9 +8,11 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "app/orders.h"
 #include "sim/core/error.h"
+#include "sim/core/text.h"
 #include "sim/layouts/baseline.h"
 #include "sim/layouts/question.h"
 #include "sim/planning/schedule.h"
@@ -175,6 +177,27 @@ bool fill_sizes(const Scenario& scenario, PlanCommand& command) {
   return same;
 }
 
+// Where a section, or a key of it, stands; where the scenario does when it has none.
+Location place_of(const YamlValue& root, std::string_view section, std::string_view key = {}) {
+  for (const auto& [name, value] : root.entries()) {
+    if (key_in("", name) != section) continue;
+    return key.empty() || !value.is_map() ? value.where() : place_of(value, key);
+  }
+  return root.where();
+}
+
+// Says where the values stand that `before` did not have.
+void place_options(const PlanCommand& before, const YamlValue& root, PlanCommand& command) {
+  const auto place = [&](bool given, const char* option, std::string_view section,
+                         std::string_view key = {}) {
+    if (!given) command.said_at[option] = place_of(root, section, key);
+  };
+  place(!before.clusters.empty(), "--cluster", "cluster");
+  place(before.gpus > 0 || before.nodes > 0, "--gpus", "parallel");
+  place(before.global_batch > 0, "--global-batch-size", "batch", "global_batch_size");
+  place(before.seq_length > 0, "--seq-length", "batch", "seq_length");
+}
+
 // Adds a note for each thing of the scenario that no plan knows.
 void note_unplanned(const Scenario& scenario, const std::string& file, PlanCommand& command) {
   if (scenario.batch.unequal) {
@@ -196,6 +219,7 @@ void start(PlanCommand& command, const std::string& file, const CommandLine& lin
   command.starts = true;
   const YamlSource source = YamlSource::from_file(file, asked);
   add_keys("", source.root(), std::filesystem::path(file).parent_path(), command.own);
+  place_options(command, source.root(), command);
   const bool same = asks_about_the_same(command);
   erase_said(command);
   command.own_cluster = command.clusters.empty();
@@ -217,7 +241,13 @@ void start(PlanCommand& command, const std::string& file, const CommandLine& lin
 
 std::optional<Baseline> own_baseline(PlanCommand& command, const PlanQuestion& question,
                                      const CommandLine& line) {
-  const Location where = line.where("--baseline", command.baseline);
+  const Location where = command.own_baseline ? line.where(command.baseline)
+                                              : line.where("--baseline", command.baseline);
+  static const std::vector<std::string> kNamed{"published", "usual", "none", "FILE.yaml"};
+  if (!is_yaml(command.baseline) && !std::filesystem::exists(command.baseline)) {
+    throw InputError(where, fmt::format("unknown baseline '{}'{}", command.baseline,
+                                        suggestion(command.baseline, kNamed)));
+  }
   Scenario scenario = read_scenario_file(command.baseline, where);
   try {
     return Baseline{baseline_of(question, scenario, where), command.baseline, std::move(scenario)};

@@ -222,10 +222,6 @@ void read_attention_kernel(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled
   modelled.context.flash_attention = !unfused;
 }
 
-// The most GPUs that DeepEP's kernels for training join by NVLink: NUM_MAX_NVL_PEERS in
-// deepseek-ai/DeepEP, csrc/kernels/configs.cuh; by its issue 392 they do not run on GB200.
-constexpr int kDeepEpNode = 8;
-
 // The share of a release's waits for the host that stays. HybridEP leaves on the GPU what goes
 // where, and stands where DeepEP does not run.
 double read_waits(YamlMap& map, const Hardware& hardware, bool flex, const Release& generation) {
@@ -367,9 +363,12 @@ void read_measured_curves(YamlMap& map, Scenario& scenario, RooflineCost& cost) 
 }  // namespace
 
 std::string why_no_deepep(const Hardware& hardware) {
+  // The most GPUs that DeepEP's kernels for training join by NVLink: NUM_MAX_NVL_PEERS in
+  // deepseek-ai/DeepEP, csrc/kernels/configs.cuh; by its issue 392 they do not run on GB200.
+  constexpr int kMostPeers = 8;
   const int node = hardware.cluster.gpus_per_node;
-  if (node <= kDeepEpNode) return "";
-  return fmt::format("DeepEP joins at most {} GPUs by NVLink, and a node of {} has {}", kDeepEpNode,
+  if (node <= kMostPeers) return "";
+  return fmt::format("DeepEP joins at most {} GPUs by NVLink, and a node of {} has {}", kMostPeers,
                      hardware.name, node);
 }
 

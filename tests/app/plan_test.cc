@@ -140,6 +140,27 @@ TEST_F(PlanCommand, SaysWhatNeitherOptionsNorAScenarioSay) {
   refused("mine.yaml mine.yaml", "one scenario");
 }
 
+// A value that the scenario says is located there, one that is typed where it was typed.
+TEST_F(PlanCommand, LocatesWhatWasRead) {
+  const auto refused = [this](const std::string& line, const std::string& words) {
+    const Outcome outcome = run("plan " + line);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(words), std::string::npos) << outcome.output;
+  };
+  write("odd.yaml",
+        "model: zb-1.5b\ncluster: dgx-a100\nschedule: 1f1b\n"
+        "parallel:\n  pipeline_model_parallel_size: 11\n"
+        "batch: {global_batch_size: 12, micro_batch_size: 1, seq_length: 1024}\n");
+  refused("odd.yaml --baseline none", "odd.yaml:5:3: dgx-a100 has nodes of 8 GPUs");
+  refused("odd.yaml --gpus 13", "command line:1:30: dgx-a100 has nodes of 8 GPUs");
+  refused("odd.yaml --gpus 16 --base usuall", "unknown baseline 'usuall'; did you mean 'usual'?");
+  refused("odd.yaml --gpus 16 --expert 2", "zb-1.5b has no experts");
+  refused("odd.yaml --clu dgx-a10 --gpus 16",
+          "command line:1:29: cluster: 'dgx-a10' is not known; did you mean 'dgx-a100'?\n"
+          "  pipesim plan odd.yaml --clu dgx-a10");
+  refused("odd.yaml --gpus 16 --memory-lim=72", "command line:1:46: memory.capacity: '72'");
+}
+
 TEST_F(PlanCommand, WritesNoNameThatASpreadsheetWouldCompute) {
   std::filesystem::create_directory(folder_ / "mine");
   write("mine/clusters.yaml", "\"=1+1\": {title: Nodes of mine, like: dgx-a100}\n");
