@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -167,10 +169,32 @@ bool says_something(const std::vector<std::string>& cells) {
          !std::ranges::all_of(cells, [](const std::string& each) { return each == "1"; });
 }
 
+std::vector<std::string> lines_of_cell(const std::string& cell) {
+  std::vector<std::string> lines;
+  std::istringstream text(cell);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
 struct Shown {
   const Column* column;
   std::vector<std::string> cells;  // the header first
   size_t width = 0;
+
+  void measure() {
+    width = 0;
+    for (const std::string& cell : cells) {
+      for (const std::string& line : lines_of_cell(cell)) width = std::max(width, line.size());
+    }
+  }
+  // Each of several ideas on a line of its own.
+  void fold() {
+    for (std::string& cell : cells) {
+      for (size_t at = 0; (at = cell.find(", ", at)) != std::string::npos;) cell[++at] = '\n';
+    }
+    measure();
+  }
+  [[nodiscard]] bool is(std::string_view name) const { return name == column->name; }
 };
 
 // Columns with something to say, in their order on the page.
@@ -183,7 +207,7 @@ std::vector<Shown> columns_of(const std::vector<Line>& lines, const Asked& asked
     for (const Line& line : lines) shown.cells.push_back(column.text(line, asked));
     const std::vector<std::string> cells(shown.cells.begin() + 1, shown.cells.end());
     if (column.rank > 0 && !says_something(cells)) continue;
-    for (const std::string& cell : shown.cells) shown.width = std::max(shown.width, cell.size());
+    shown.measure();
     all.push_back(std::move(shown));
   }
   return all;
@@ -209,24 +233,50 @@ std::vector<Shown> within(std::vector<Shown> all, size_t width) {
   return shown;
 }
 
+// Without what else a layout has, two rows may look alike: ideas make room for it.
+std::vector<Shown> columns_within(std::vector<Shown> all, size_t width) {
+  const auto has_extras = [](const std::vector<Shown>& columns) {
+    return std::ranges::any_of(columns, [](const Shown& each) { return each.is("with"); });
+  };
+  std::vector<Shown> shown = within(all, width);
+  if (has_extras(shown) || !has_extras(all)) return shown;
+  for (Shown& each : all) {
+    if (each.is("idea")) each.fold();
+  }
+  return within(std::move(all), width);
+}
+
+std::string row_text(const std::vector<Shown>& columns, size_t row) {
+  std::vector<std::vector<std::string>> cells;
+  size_t most = 1;
+  for (const Shown& each : columns) {
+    cells.push_back(lines_of_cell(each.cells[row]));
+    most = std::max(most, cells.back().size());
+  }
+  std::string text;
+  for (size_t i = 0; i < most; ++i) {
+    std::string line;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (c > 0) line += "  ";
+      const std::string cell = i < cells[c].size() ? cells[c][i] : "";
+      line += columns[c].column->left ? fmt::format("{:<{}}", cell, columns[c].width)
+                                      : fmt::format("{:>{}}", cell, columns[c].width);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
 std::string table_text(std::span<const ClusterPlan> plans, std::optional<double> tokens,
                        size_t width) {
   const std::vector<Line> lines = lines_of(plans);
   if (lines.empty()) return "";
   const Asked asked{
       tokens, std::ranges::any_of(lines, [](const Line& line) { return line.planned->causal(); })};
-  const std::vector<Shown> columns = within(columns_of(lines, asked, plans.size() > 1), width);
+  const auto columns = columns_within(columns_of(lines, asked, plans.size() > 1), width);
   std::string text;
-  for (size_t row = 0; row <= lines.size(); ++row) {
-    std::string line;
-    for (const Shown& each : columns) {
-      if (!line.empty()) line += "  ";
-      line += each.column->left ? fmt::format("{:<{}}", each.cells[row], each.width)
-                                : fmt::format("{:>{}}", each.cells[row], each.width);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
+  for (size_t row = 0; row <= lines.size(); ++row) text += row_text(columns, row);
   return text;
 }
 
