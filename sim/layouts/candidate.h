@@ -28,6 +28,13 @@ struct PlanBehind {
   }
 };
 
+// Which of two needs more memory.
+struct PlanNeedsMore {
+  bool operator()(const PlanCandidate& a, const PlanCandidate& b) const {
+    return std::tie(a.memory, a.id) > std::tie(b.memory, b.id);
+  }
+};
+
 enum class PlanFate : std::uint8_t { kWaits, kRefused, kTooLarge, kRepeated, kUnfit, kPlanned };
 
 struct PlanStep {

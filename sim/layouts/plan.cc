@@ -500,26 +500,30 @@ class Planner {
     ranking_.add(std::move(planned));
   }
 
+  using ByMemory = std::priority_queue<PlanCandidate, std::vector<PlanCandidate>, PlanNeedsMore>;
+
+  // Steps of a round, the least memory first; none whose bound is not below the nearest.
+  std::vector<PlanStep> take_nearest(ByMemory& waiting, const std::optional<NearMiss>& nearest) {
+    std::vector<PlanStep> steps;
+    for (size_t run = 0; !waiting.empty() && steps.size() < kAtOnce && run < kRunAtOnce;) {
+      const PlanCandidate& next = waiting.top();
+      if (nearest && kBelow * next.memory - question_.limit() >= nearest->over) break;
+      steps.push_back({next});
+      steps.back().candidate.recompute_layers = 0;
+      run += next.sharp ? 1 : 0;
+      waiting.pop();
+    }
+    return steps;
+  }
+
   // Bounds and runs what memory excluded, the least first, until no bound left is below what was
   // found.
   std::optional<NearMiss> nearest_to_fit() {
     std::erase_if(excluded_, [](const PlanCandidate& each) { return each.memory == Bytes(0); });
-    const auto is_behind = [](const PlanCandidate& a, const PlanCandidate& b) {
-      return std::tie(a.memory, a.id) > std::tie(b.memory, b.id);
-    };
-    std::priority_queue waiting(is_behind, std::move(excluded_));
+    ByMemory waiting(PlanNeedsMore{}, std::move(excluded_));
     std::optional<NearMiss> nearest;
-    std::vector<PlanStep> steps;
     while (!stopped_) {
-      steps.clear();
-      for (size_t run = 0; !waiting.empty() && steps.size() < kAtOnce && run < kRunAtOnce;) {
-        const PlanCandidate& next = waiting.top();
-        if (nearest && kBelow * next.memory - question_.limit() >= nearest->over) break;
-        steps.push_back({next});
-        steps.back().candidate.recompute_layers = 0;
-        run += next.sharp ? 1 : 0;
-        waiting.pop();
-      }
+      std::vector<PlanStep> steps = take_nearest(waiting, nearest);
       if (steps.empty()) break;
       find_splits(steps);
       in_parallel(steps.size(), [&](size_t i) {
@@ -527,11 +531,11 @@ class Planner {
         attempt(steps[i], [&] { sharp ? evaluate(steps[i]) : sharpen(steps[i]); });
       });
       for (PlanStep& step : steps) {
-        if (step.candidate.sharp && step.memory > Bytes(0) && step.fate != PlanFate::kUnfit) {
-          waiting.push(step.candidate);
-        } else if (step.fate == PlanFate::kUnfit) {
+        if (step.fate == PlanFate::kUnfit) {
           NearMiss miss = miss_of(question_, std::move(step.planned));
           if (!nearest || is_nearer(miss, *nearest)) nearest = std::move(miss);
+        } else if (step.candidate.sharp && step.memory > Bytes(0)) {
+          waiting.push(step.candidate);
         }
       }
     }

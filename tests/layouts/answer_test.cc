@@ -55,6 +55,19 @@ TEST(PlanIdeas, AreThoseThatAnExhaustiveSearchFinds) {
   }
 }
 
+// Two rows may differ in nothing else.
+TEST(PlanIdeas, LeaveRoomForWhatElseALayoutHas) {
+  ClusterPlan plan = ask({{"memory.capacity", "40 GiB"}});
+  search_rows(plan, ideas());
+  plan.result.best.front().idea =
+      "fastest, a fifth free, simplest within 3%, no pipeline, and more";
+  plan.result.best.front().point.recompute = RecomputeGranularity::kFull;
+  const std::string answer = plan_answer(std::vector{plan}, std::nullopt, 100);
+  EXPECT_NE(answer.find("1  fastest,  "), std::string::npos) << answer;
+  EXPECT_NE(answer.find("\n   a fifth free,\n"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("full recompute"), std::string::npos) << answer;
+}
+
 TEST(PlanIdeas, AreWhatTheirNamesSay) {
   ClusterPlan plan = ask({{"memory.capacity", "40 GiB"}});
   search_rows(plan, ideas());
