@@ -176,12 +176,11 @@ TEST(Analyze, CallsWaitingForASlowerStageImbalance) {
 
 TEST(Analyze, ChargesTheReductionAsCollectiveAndTheOptimizerAsBusy) {
   const Case of("1f1b", 2, 2, cost(1, 1, 1));
-  const Report report = of.report({.iterations = 1,
-                                   .sync = OptimizerSync::kAllReduce,
-                                   .collective = Seconds(0.5),
-                                   .optimizer = Seconds(2),
-                                   .message = {},
-                                   .slowdown_of_rank = {}});
+  BuildOptions options;
+  options.sync = OptimizerSync::kAllReduce;
+  options.collective = Seconds(0.5);
+  options.optimizer = Seconds(2);
+  const Report report = of.report(options);
   EXPECT_DOUBLE_EQ(report.iteration.value(), 9 + 0.5 + 2);
   EXPECT_DOUBLE_EQ(report.makespan.value(), 9);
   for (const DeviceReport& device : report.devices) {
