@@ -95,6 +95,7 @@ void WorkBuilder::again(RecomputeGranularity of, void (WorkBuilder::*part)()) {
   if (pass_ != PassKind::kB || !context_.recompute.any(of)) return;
   WorkBuilder forward(model_, PassKind::kF, context_);
   forward.mixer_ = mixer_;
+  forward.mlp_size_ = mlp_size_;
   (forward.*part)();
   append(forward.work());
 }

@@ -106,8 +106,8 @@ Recompute read_recompute(const YamlValue& value) {
     return recompute;
   }
   YamlMap map(value);
-  recompute.granularity =
-      read_granularity(map.require("granularity", "none, selective, pointwise, full or modules"));
+  recompute.granularity = read_granularity(
+      map.require("granularity", "none, selective, pointwise, full or a list of modules"));
   check_keys(map, recompute.granularity);
   if (const auto chunks = map.find("chunks")) {
     recompute.chunks = static_cast<int>(chunks->integer(1, 1024));

@@ -78,6 +78,8 @@ TEST(Recompute, CountsWhatAWholeContainsOnce) {
   };
   EXPECT_EQ(work(whole).moved, work(both).moved);
   EXPECT_EQ(work(whole).matmuls.size(), work(context).matmuls.size() + 2);
+  const Flops again = flops(work(whole)) - flops(work(context));
+  EXPECT_NEAR(again.value() / (2.0 * 4096 * 3 * 8192 * 28672), 1, 1e-9);
 }
 
 TEST(Recompute, OfTheMoeLayerExchangesTokensAgain) {
