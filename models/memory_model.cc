@@ -239,10 +239,11 @@ Bytes MemoryModel::activations_on_their_way(std::span<const StageLayers> stages)
   Largest two(2);
   for (const StageLayers& stage : stages) {
     const KindCounts counts = count_layers(model_, stage);
+    const KindCounts again = count_recomputed(model_, stage, context_.recomputed_layers);
     for (const LayerKind kind : kLayerKinds) {
-      const int number = std::min(counts[kind], 2);
-      const Bytes most = std::max(of(kind).offloaded, others_[kind].offloaded);
-      for (int i = 0; i < number; ++i) two.add(most);
+      const int apart = keeps_apart(context_) ? counts[kind] - again[kind] : 0;
+      for (int i = 0; i < std::min(counts[kind] - apart, 2); ++i) two.add(of(kind).offloaded);
+      for (int i = 0; i < std::min(apart, 2); ++i) two.add(others_[kind].offloaded);
     }
   }
   return two.sum();

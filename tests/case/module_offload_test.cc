@@ -50,6 +50,14 @@ TEST(ModuleOffload, HoldsInLayersThatAreNotRecomputed) {
   EXPECT_LT(*simulate(some).report.peak_memory, *simulate(whole).report.peak_memory);
 }
 
+// Where every layer of a stage is recomputed, nothing leaves, and nothing comes back.
+TEST(ModuleOffload, HasNoBuffersWhereNoLayerOffloads) {
+  const std::pair<std::string, std::string> every{
+      "recompute", "{granularity: full, method: block, num_layers: 8}"};
+  const Result kept = result_of({every});
+  EXPECT_EQ(*result_of({every, kModules}).report.peak_memory, *kept.report.peak_memory);
+}
+
 TEST(ModuleOffload, CostsTimeWhereTheLinkIsSlowAlone) {
   const Seconds before = result_of({}).report.iteration;
   EXPECT_EQ(result_of({kModules}).report.iteration, before);
