@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "sim/case/make_case.h"
 #include "sim/core/text.h"
 #include "sim/prepare/advice.h"
 #include "sim/prepare/microbatch_order.h"
