@@ -21,8 +21,8 @@ struct PlanCommand {
   bool starts = false;        // from a scenario (plan_start.h), which has
   std::vector<Override> own;  // these keys,
   bool own_cluster = false;   // among them the cluster
-  std::map<std::string, Location>
-      said_at;                // options whose values are its own, and where they stand
+  // Options whose values are its own, and where they stand.
+  std::map<std::string, Location> said_at;
   bool own_baseline = false;  // `baseline` is that scenario, and only because the plan starts there
   std::vector<std::string> notes;  // sentences on what of the scenario is not planned
   int gpus = 0;

@@ -354,9 +354,10 @@ void check_dispatchers(const PlanQuestion& question, const CommandLine& line) {
 
 void check_experts(const PlanQuestion& question, const CommandLine& line) {
   const Transformer& model = question.base.modelled->model;
-  if (model.experts || std::ranges::none_of(question.axes.expert, [](int n) { return n > 1; }))
-    return;
-  throw InputError(line.where("--expert"), fmt::format("{} has no experts", model.name));
+  const bool divides = std::ranges::any_of(question.axes.expert, [](int n) { return n > 1; });
+  if (divides && !model.experts) {
+    throw InputError(line.where("--expert"), fmt::format("{} has no experts", model.name));
+  }
 }
 
 ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
@@ -367,8 +368,9 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
   check_dispatchers(plan.question, line);
   check_experts(plan.question, line);
   const std::string doubt = doubt_of_batch(command.global_batch, command.seq_length);
-  if (!doubt.empty())
+  if (!doubt.empty()) {
     throw InputError(place_of(command, line, "--global-batch-size", command.global_batch), doubt);
+  }
   if (framework) {
     const std::string why = why_it_runs_none(*framework, plan.question);
     if (!why.empty()) {

@@ -71,6 +71,11 @@ bool keeps_apart(const LayerContext& context) {
   return recomputes_apart(context) || (context.offloaded.any() && !context.recomputed_layers.all());
 }
 
+// The layers among `number` that do so, where `again` of them are recomputed.
+int kept_apart(const LayerContext& context, int number, int again) {
+  return keeps_apart(context) ? number - again : 0;
+}
+
 }  // namespace
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
@@ -89,7 +94,7 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
 
 // Adds the bytes that layers keep until B, where they are not recomputed whole.
 void MemoryModel::add_kept(LayerKind kind, int number, int again, StageMemory& sum) const {
-  const int apart = keeps_apart(context_) ? number - again : 0;
+  const int apart = kept_apart(context_, number, again);
   sum.activation += (number - apart) * memory_[kind].activation;
   sum.offloaded += (number - apart) * memory_[kind].offloaded;
   if (apart == 0) return;
@@ -241,7 +246,7 @@ Bytes MemoryModel::activations_on_their_way(std::span<const StageLayers> stages)
     const KindCounts counts = count_layers(model_, stage);
     const KindCounts again = count_recomputed(model_, stage, context_.recomputed_layers);
     for (const LayerKind kind : kLayerKinds) {
-      const int apart = keeps_apart(context_) ? counts[kind] - again[kind] : 0;
+      const int apart = kept_apart(context_, counts[kind], again[kind]);
       for (int i = 0; i < std::min(counts[kind] - apart, 2); ++i) two.add(of(kind).offloaded);
       for (int i = 0; i < std::min(apart, 2); ++i) two.add(others_[kind].offloaded);
     }

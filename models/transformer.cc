@@ -222,56 +222,42 @@ struct KindParts {
   Feed feed = Feed::kMlp;
 };
 
-constexpr KindParts kNoParts{Mixer::kNone, Feed::kNone};
-constexpr KindParts kMlpPart{Mixer::kNone, Feed::kMlp};
-
-constexpr EnumArray<LayerKind, KindParts> kPartsOfKinds{
-    {{{},  // kDense
-      {Mixer::kAttention, Feed::kExperts},
-      {},  // embedding, output and MTP as kDense
-      {},
-      {},
-      {Mixer::kWindow, Feed::kMlp},
-      {Mixer::kWindow, Feed::kExperts},
-      {Mixer::kLinear, Feed::kMlp},
-      {Mixer::kLinear, Feed::kExperts},
-      {Mixer::kSharedKeys, Feed::kMlp},
-      {Mixer::kSharedKeys, Feed::kExperts},
-      {Mixer::kSparse, Feed::kMlp},
-      {Mixer::kSparse, Feed::kExperts},
-      {Mixer::kFound, Feed::kMlp},
-      {Mixer::kFound, Feed::kExperts},
-      {Mixer::kBeside, Feed::kMlp},
-      {Mixer::kBeside, Feed::kExperts},
-      {Mixer::kCompressed, Feed::kMlp},
-      {Mixer::kCompressed, Feed::kExperts},
-      {Mixer::kIndexed, Feed::kMlp},
-      {Mixer::kIndexed, Feed::kExperts},
-      {Mixer::kLinear, Feed::kNone},  // alone
-      {Mixer::kAttention, Feed::kNone},
-      kMlpPart,
-      {Mixer::kNone, Feed::kExperts},
-      kMlpPart,  // of mlp_sizes
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      kMlpPart,
-      {},        // kEncoder
-      kNoParts,  // traced
-      kNoParts,
-      kNoParts,
-      kNoParts}}};
+constexpr auto kPartsOfKinds = [] {
+  EnumArray<LayerKind, KindParts> parts{
+      {{{},  // kDense
+        {Mixer::kAttention, Feed::kExperts},
+        {},  // embedding, output, MTP and, behind those that are named here, the encoder: as kDense
+        {},
+        {},
+        {Mixer::kWindow, Feed::kMlp},
+        {Mixer::kWindow, Feed::kExperts},
+        {Mixer::kLinear, Feed::kMlp},
+        {Mixer::kLinear, Feed::kExperts},
+        {Mixer::kSharedKeys, Feed::kMlp},
+        {Mixer::kSharedKeys, Feed::kExperts},
+        {Mixer::kSparse, Feed::kMlp},
+        {Mixer::kSparse, Feed::kExperts},
+        {Mixer::kFound, Feed::kMlp},
+        {Mixer::kFound, Feed::kExperts},
+        {Mixer::kBeside, Feed::kMlp},
+        {Mixer::kBeside, Feed::kExperts},
+        {Mixer::kCompressed, Feed::kMlp},
+        {Mixer::kCompressed, Feed::kExperts},
+        {Mixer::kIndexed, Feed::kMlp},
+        {Mixer::kIndexed, Feed::kExperts},
+        {Mixer::kLinear, Feed::kNone},  // alone
+        {Mixer::kAttention, Feed::kNone},
+        {Mixer::kNone, Feed::kMlp},
+        {Mixer::kNone, Feed::kExperts}}}};
+  const auto fill = [&parts](LayerKind first, LayerKind last, Feed feed) {
+    for (auto i = static_cast<size_t>(first); i <= static_cast<size_t>(last); ++i) {
+      parts[i] = {Mixer::kNone, feed};
+    }
+  };
+  fill(LayerKind::kMlpA, LayerKind::kMlpP, Feed::kMlp);
+  fill(LayerKind::kTraced1, LayerKind::kTraced4, Feed::kNone);
+  return parts;
+}();
 
 // The kinds that a letter means, without and with experts where these are not its own.
 struct LetterKinds {

@@ -33,6 +33,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -285,49 +286,21 @@ enum class LayerKind : std::uint8_t {
 };
 template <>
 inline constexpr std::size_t kSizeOf<LayerKind> = 46;
-// The kinds of decoder layers.
-inline constexpr std::array kDecoderKinds{LayerKind::kDense,
-                                          LayerKind::kMoe,
-                                          LayerKind::kWindowDense,
-                                          LayerKind::kWindowMoe,
-                                          LayerKind::kLinearDense,
-                                          LayerKind::kLinearMoe,
-                                          LayerKind::kSharedKeysDense,
-                                          LayerKind::kSharedKeysMoe,
-                                          LayerKind::kSparseDense,
-                                          LayerKind::kSparseMoe,
-                                          LayerKind::kFoundDense,
-                                          LayerKind::kFoundMoe,
-                                          LayerKind::kBesideDense,
-                                          LayerKind::kBesideMoe,
-                                          LayerKind::kCompressedDense,
-                                          LayerKind::kCompressedMoe,
-                                          LayerKind::kIndexedDense,
-                                          LayerKind::kIndexedMoe,
-                                          LayerKind::kLinearAlone,
-                                          LayerKind::kAttentionAlone,
-                                          LayerKind::kMlpAlone,
-                                          LayerKind::kExpertsAlone,
-                                          LayerKind::kMlpA,
-                                          LayerKind::kMlpB,
-                                          LayerKind::kMlpC,
-                                          LayerKind::kMlpD,
-                                          LayerKind::kMlpE,
-                                          LayerKind::kMlpF,
-                                          LayerKind::kMlpG,
-                                          LayerKind::kMlpH,
-                                          LayerKind::kMlpI,
-                                          LayerKind::kMlpJ,
-                                          LayerKind::kMlpK,
-                                          LayerKind::kMlpL,
-                                          LayerKind::kMlpM,
-                                          LayerKind::kMlpN,
-                                          LayerKind::kMlpO,
-                                          LayerKind::kMlpP,
-                                          LayerKind::kTraced1,
-                                          LayerKind::kTraced2,
-                                          LayerKind::kTraced3,
-                                          LayerKind::kTraced4};
+// True of decoder layers: neither embedding, output, MTP nor encoder.
+constexpr bool is_decoder(LayerKind kind) {
+  return kind != LayerKind::kEmbedding && kind != LayerKind::kOutput && kind != LayerKind::kMtp &&
+         kind != LayerKind::kEncoder;
+}
+// In the order of the enumeration.
+inline constexpr auto kDecoderKinds = [] {
+  std::array<LayerKind, kSizeOf<LayerKind> - 4> kinds{};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < kSizeOf<LayerKind>; ++i) {
+    const auto kind = static_cast<LayerKind>(i);
+    if (is_decoder(kind)) kinds[count++] = kind;
+  }
+  return kinds;
+}();
 inline constexpr int kTracedKinds = 4;
 inline bool is_traced(LayerKind kind) { return kind >= LayerKind::kTraced1; }
 
@@ -353,52 +326,15 @@ inline bool finds_tokens(Mixer mixer) {
 inline bool is_sparse(Mixer mixer) { return mixer == Mixer::kSparse || mixer == Mixer::kFound; }
 enum class Feed : std::uint8_t { kNone, kMlp, kExperts };
 // In the order in which they stand.
-inline constexpr std::array kLayerKinds{LayerKind::kEmbedding,
-                                        LayerKind::kDense,
-                                        LayerKind::kMoe,
-                                        LayerKind::kWindowDense,
-                                        LayerKind::kWindowMoe,
-                                        LayerKind::kLinearDense,
-                                        LayerKind::kLinearMoe,
-                                        LayerKind::kSharedKeysDense,
-                                        LayerKind::kSharedKeysMoe,
-                                        LayerKind::kSparseDense,
-                                        LayerKind::kSparseMoe,
-                                        LayerKind::kFoundDense,
-                                        LayerKind::kFoundMoe,
-                                        LayerKind::kBesideDense,
-                                        LayerKind::kBesideMoe,
-                                        LayerKind::kCompressedDense,
-                                        LayerKind::kCompressedMoe,
-                                        LayerKind::kIndexedDense,
-                                        LayerKind::kIndexedMoe,
-                                        LayerKind::kLinearAlone,
-                                        LayerKind::kAttentionAlone,
-                                        LayerKind::kMlpAlone,
-                                        LayerKind::kExpertsAlone,
-                                        LayerKind::kMlpA,
-                                        LayerKind::kMlpB,
-                                        LayerKind::kMlpC,
-                                        LayerKind::kMlpD,
-                                        LayerKind::kMlpE,
-                                        LayerKind::kMlpF,
-                                        LayerKind::kMlpG,
-                                        LayerKind::kMlpH,
-                                        LayerKind::kMlpI,
-                                        LayerKind::kMlpJ,
-                                        LayerKind::kMlpK,
-                                        LayerKind::kMlpL,
-                                        LayerKind::kMlpM,
-                                        LayerKind::kMlpN,
-                                        LayerKind::kMlpO,
-                                        LayerKind::kMlpP,
-                                        LayerKind::kTraced1,
-                                        LayerKind::kTraced2,
-                                        LayerKind::kTraced3,
-                                        LayerKind::kTraced4,
-                                        LayerKind::kMtp,
-                                        LayerKind::kOutput,
-                                        LayerKind::kEncoder};
+inline constexpr auto kLayerKinds = [] {
+  std::array<LayerKind, kSizeOf<LayerKind>> kinds{LayerKind::kEmbedding};
+  std::size_t count = 1;
+  for (const LayerKind kind : kDecoderKinds) kinds[count++] = kind;
+  for (const LayerKind kind : {LayerKind::kMtp, LayerKind::kOutput, LayerKind::kEncoder}) {
+    kinds[count++] = kind;
+  }
+  return kinds;
+}();
 // The two parts of a decoder layer.
 Mixer mixer_of(LayerKind kind);
 Feed feed_of(LayerKind kind);

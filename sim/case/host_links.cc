@@ -86,8 +86,9 @@ std::optional<Problem> beside_copies(const Case& made, const Program& program) {
 
 std::vector<Bytes> ordered_peaks(const Case& made, const Program& program) {
   const ScheduleChoice& choice = made.choice;
-  if (program.memory_follows_order() || choice.program || !schedule_of(choice).offloads())
+  if (program.memory_follows_order() || choice.program || !schedule_of(choice).offloads()) {
     return {};
+  }
   if (made.problem.option<std::string>("offload_plan") == "best") return {};
   return peaks_by_order(program, made.problem);
 }

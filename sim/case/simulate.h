@@ -52,10 +52,11 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 // Simulates a case. Where iterations overlap (post-validation, and schedules that never drain, with
 // one program for all iterations), iterations run until they settle. At most 64 run, or 4 times
 // those that fill the pipeline. Otherwise every iteration starts afresh and one is the steady
-// state. Jitter, or messages or copies that shared a link, make the result an ensemble. `engine`
-// comes from make_engine; without one it is made for the call. `reuse` keeps parts of simulations
-// for later ones. Throws InputError (a schedule that does not accept the shape) and InfeasibleError
-// (a memory limit, a deadlock of the program or of blocking transfers).
+// state. Jitter, or messages or copies that shared a link, make the result an ensemble. Every
+// draw that `Case::redrawn` makes is simulated too. `engine` comes from make_engine; without one it
+// is made for the call. `reuse` keeps parts of simulations for later ones. Throws InputError (a
+// schedule that does not accept the shape) and InfeasibleError (a memory limit, a deadlock of the
+// program or of blocking transfers).
 Result simulate(const Case& made, const Engine* engine = nullptr, Reuse* reuse = nullptr,
                 Detail detail = Detail::kCauses);
 

@@ -28,39 +28,39 @@
 namespace pipesim {
 namespace {
 
-[[noreturn]] void refuse(const Case& the_case, const char* known, const char* what) {
-  throw InfeasibleError(fmt::format("{}: {}; this one has {}", the_case.choice.name, known, what));
+[[noreturn]] void refuse(const Case& made, const char* known, const char* what) {
+  throw InfeasibleError(fmt::format("{}: {}; this one has {}", made.choice.name, known, what));
 }
 
-void refuse_what_refinement_lacks(const Case& the_case, const Program& program) {
+void refuse_what_refinement_lacks(const Case& made, const Program& program) {
   constexpr const char* kKnown = "orders of passes on devices are refined";
-  if (is_sharded(program.vocabulary())) refuse(the_case, kKnown, "a vocabulary on every device");
+  if (is_sharded(program.vocabulary())) refuse(made, kKnown, "a vocabulary on every device");
   if (program.copies() != nullptr) {
-    refuse(the_case, kKnown,
+    refuse(made, kKnown,
            "activations that wait on the host, which `pipesim search --offload` refines");
   }
-  if (the_case.sync == OptimizerSync::kAsynchronous) {
-    refuse(the_case, kKnown, "iterations that run into each other");
+  if (made.sync == OptimizerSync::kAsynchronous) {
+    refuse(made, kKnown, "iterations that run into each other");
   }
 }
 
 // Other schedules plan, and the integer program knows, F, B and W in one pipeline.
-void refuse_what_proofs_lack(const Case& the_case, const Program& program) {
+void refuse_what_proofs_lack(const Case& made, const Program& program) {
   constexpr const char* kKnown = "orders of F, B, W and BW in one pipeline are known";
-  if (program.placement().directions() > 1) refuse(the_case, kKnown, "several copies of the model");
-  if (program.shape().splits > 1) refuse(the_case, kKnown, "sequence splits");
+  if (program.placement().directions() > 1) refuse(made, kKnown, "several copies of the model");
+  if (program.shape().splits > 1) refuse(made, kKnown, "sequence splits");
   if (program.wrap_around() != WrapAround::kEvery) {
-    refuse(the_case, kKnown, "a way back that is not always waited for");
+    refuse(made, kKnown, "a way back that is not always waited for");
   }
-  if (program.recomputes()) refuse(the_case, kKnown, "recomputation");
-  if (the_case.blocking) refuse(the_case, kKnown, "transfers that hold devices");
-  if (overtakes_unequally(program, the_case.problem)) {
-    refuse(the_case, kKnown, "microbatches that cost unequally and overtake each other");
+  if (program.recomputes()) refuse(made, kKnown, "recomputation");
+  if (made.blocking) refuse(made, kKnown, "transfers that hold devices");
+  if (overtakes_unequally(program, made.problem)) {
+    refuse(made, kKnown, "microbatches that cost unequally and overtake each other");
   }
 }
 
-std::shared_ptr<const Scenario> undisturbed(const Case& the_case) {
-  Scenario scenario = *the_case.scenario;
+std::shared_ptr<const Scenario> undisturbed(const Case& made) {
+  Scenario scenario = *made.scenario;
   scenario.engine = EngineKind::kReplay;
   scenario.perturb = {};
   if (scenario.batch.unequal) scenario.batch.unequal->draw.runs = 1;
@@ -158,9 +158,9 @@ Refined refined_of(const Program& came, const std::vector<Program>& starts,
                    const RefineOptions& options, const Improved& so_far) {
   const Program& start = least_of(starts, so_far.apart);
   if (so_far.after.blocking) return refined_blocking(came, start, options, so_far);
-  Case the_case = so_far.after;
-  the_case.choice.program = std::make_shared<const Program>(refined(came, start, options, so_far));
-  return {the_case.choice.program, simulate(the_case).report.iteration};
+  Case made = so_far.after;
+  made.choice.program = std::make_shared<const Program>(refined(came, start, options, so_far));
+  return {made.choice.program, simulate(made).report.iteration};
 }
 
 // True if BW may take less than B and W of the other problem, or hold less.
@@ -212,15 +212,15 @@ void take_whole(const Program& came, const Problem& problem, const RefineOptions
 
 }  // namespace
 
-Bytes unit_of_limit(const Case& the_case) {
-  return the_case.problem.shape.devices * for_planning(the_case.problem).device_activation();
+Bytes unit_of_limit(const Case& made) {
+  return made.problem.shape.devices * for_planning(made.problem).device_activation();
 }
 
-Improved improve(const Case& the_case, std::optional<Bytes> limit, const RefineOptions& options,
+Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others) {
-  const auto scenario = undisturbed(the_case);
+  const auto scenario = undisturbed(made);
   Improved result;
-  result.before = prepare(scenario, the_case.choice);
+  result.before = prepare(scenario, made.choice);
   const auto program = make_program(result.before);
   refuse_what_refinement_lacks(result.before, *program);
   if (others) refuse_what_proofs_lack(result.before, *program);

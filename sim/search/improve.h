@@ -47,10 +47,10 @@ struct Improved {
 // that run into each other. With `others` also for what proofs do not know: two directions,
 // sequence splits, recomputation, and a way back that is not always waited for. Likewise for
 // transfers that hold devices, and unequal microbatches that overtake each other.
-Improved improve(const Case& the_case, std::optional<Bytes> limit, const RefineOptions& options,
+Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others = false);
 
 // The limit's unit: p x the activation of one microbatch on a device, 1 each where none is known.
-Bytes unit_of_limit(const Case& the_case);
+Bytes unit_of_limit(const Case& made);
 
 }  // namespace pipesim

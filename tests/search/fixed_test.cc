@@ -104,6 +104,12 @@ Result run_of(const Fixed& fixed, const Found& found) {
   return run_of(fixed, fmt::format("{{csv: '{}'}}", csv));
 }
 
+Search search_of(const Fixed& fixed, double effort) {
+  SearchOptions options;
+  options.refinement.effort = effort;
+  return {with_schedule(fixed, "1f1b"), options};
+}
+
 constexpr int kRounds = testing::rounds(60);
 
 TEST(FixedSearch, FindsOrdersThatRunAsItSays) {
@@ -112,9 +118,7 @@ TEST(FixedSearch, FindsOrdersThatRunAsItSays) {
   for (int round = 0; round < kRounds; ++round) {
     const Fixed fixed = any_scenario(random);
     SCOPED_TRACE(fmt::format("round {}:\n{}", round, fixed.text));
-    SearchOptions options;
-    options.refinement.effort = 3e4;
-    const Search search(with_schedule(fixed, "1f1b"), options);
+    const Search search = search_of(fixed, 3e4);
     const SearchResult result = search.at(random.real(0.4, 1.5) * search.unit());
     if (!result.best) continue;
     refined += result.best->refined ? 1 : 0;
@@ -137,9 +141,7 @@ TEST(FixedSearch, IsNotSlowerThanASchedule) {
   for (int round = 0; round < kRounds; ++round) {
     const Fixed fixed = any_scenario(random);
     SCOPED_TRACE(fmt::format("round {}:\n{}", round, fixed.text));
-    SearchOptions options;
-    options.refinement.effort = 1e3;
-    const Search search(with_schedule(fixed, "1f1b"), options);
+    const Search search = search_of(fixed, 1e3);
     const Bytes limit = random.real(0.4, 1.5) * search.unit();
     const SearchResult result = search.at(limit);
     for (const std::string name : {"1f1b", "gpipe", "zb-h1", "zb-h2", "1f1b-v", "zb-v", "v-half",
@@ -265,7 +267,7 @@ batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}
 }
 
 struct BlockingStart {
-  Case the_case;
+  Case made;
   Problem problem;
   Bytes limit;
   std::vector<Program> orders;
@@ -288,14 +290,14 @@ TEST(RefineBlocking, FindsShorterOrdersWithinTheLimit) {
     const BlockingStart start = blocking_start(schedule);
     RefineOptions options{.effort = 0};
     const auto refine = [&] {
-      return refine_blocking(start.the_case, start.orders, start.problem, start.limit, options);
+      return refine_blocking(start.made, start.orders, start.problem, start.limit, options);
     };
     const SimulatedOrder before = refine();
     options.effort = 1e6;
     const SimulatedOrder after = refine();
     EXPECT_LT(after.iteration, before.iteration);
     EXPECT_TRUE(refine().program->same_order(*after.program));
-    Case made = start.the_case;
+    Case made = start.made;
     made.choice.program = after.program;
     const Report report = simulate(made).report;
     EXPECT_EQ(report.iteration, after.iteration);
@@ -310,17 +312,17 @@ TEST(RefineBlocking, EndsAtItsBoundAndWhenItIsStopped) {
   const BlockingStart start = blocking_start("1f1b");
   RefineOptions options{.effort = 0};
   const SimulatedOrder before =
-      refine_blocking(start.the_case, start.orders, start.problem, start.limit, options);
+      refine_blocking(start.made, start.orders, start.problem, start.limit, options);
   options.effort = 1e15;  // days
   options.bound = before.time;
   const SimulatedOrder same =
-      refine_blocking(start.the_case, start.orders, start.problem, start.limit, options);
+      refine_blocking(start.made, start.orders, start.problem, start.limit, options);
   EXPECT_TRUE(same.program->same_order(*before.program));
   options.bound.reset();
   int asked = 0;
   options.stop = [&asked] { return ++asked > 100; };
   EXPECT_LE(
-      refine_blocking(start.the_case, start.orders, start.problem, start.limit, options).iteration,
+      refine_blocking(start.made, start.orders, start.problem, start.limit, options).iteration,
       before.iteration);
 }
 
