@@ -77,6 +77,7 @@ async function drivePlan(found) {
   document.getElementById('bands').click();
   await pause();
   found.bands = banded / width();
+  found.baselineNames = [{run: 'a-run'}, {file: 'a/usual.yaml'}, {run: null, file: null}].map(nameOfBaseline);
   const baseline = planned.findIndex(({place}) => place === 0);
   state.open(1);
   state.open(baseline);

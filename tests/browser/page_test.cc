@@ -146,6 +146,7 @@ class PlanPage : public Page {
     EXPECT_EQ(what_if.at("unfit"),
               json({"memory of a GPU \u00d7 0.02", "memory of a GPU \u00d7 0.02"}));
     EXPECT_EQ(what_if.at("reset"), true);
+    EXPECT_EQ(found.at("baselineNames"), json({"published recipe", "usual.yaml", "baseline"}));
     const json& baseline = found.at("baseline");
     EXPECT_GE(baseline.at("timeline"), 8);
     EXPECT_GE(baseline.at("bubble"), 3);

@@ -126,7 +126,7 @@ function cardsOfPlan(row) {
 function tiesOf(plan) {
   const tied = plan.layouts.filter(each => each.tied_with_first).length;
   if (tied < 2) return '';
-  return `${severalPlans ? nameOfPlan(plan) + ': ' : ''}${tied} of ${plan.layouts.length} layouts cannot be told from the first`;
+  return `${severalPlans ? nameOfPlan(plan) + ': ' : ''}${tied - 1} of ${plan.layouts.length - 1} other layouts cannot be told from the first`;
 }
 
 function cardsOfPage() {

@@ -129,7 +129,7 @@ function columnsOfPlan() {
   return [
     ...(severalPlans ? [of('cluster', ({plan}) => nameOfPlan(plan))] : []),
     of('row', ({place}) => place),
-    ...(planned.some(({layout}) => layout.idea) ? [of('idea', ({layout, place}) => place > 0 ? layout.idea ?? '' : 'baseline')] : []),
+    ...(planned.some(({layout}) => layout.idea) ? [of('idea', ({layout, place}) => place > 0 ? layout.idea ?? '' : nameOfBaseline(layout))] : []),
     of('schedule', ({layout}) => layout.label ?? layout.schedule),
     ...numbers(kSizes.filter(name => !name.startsWith('expert_')), value => value !== null),
     ...numbers(kSizes.filter(name => name.startsWith('expert_')), value => value > 1),
@@ -199,8 +199,14 @@ function shownIn(row, each, more = 0) {
   return showSure(each.values[row], each.kind, digits === null ? null : digits + more);
 }
 
+// Row 0, as the table of `pipesim plan` names it.
+function nameOfBaseline({file, run}) {
+  if (file) return file.split('/').pop();
+  return run ? 'published recipe' : 'baseline';
+}
+
 function nameOfPlanned({plan, layout, place}) {
-  return `${severalPlans ? nameOfPlan(plan) + ' ' : ''}${place > 0 ? place : 'baseline'}: ${layout.idea || (layout.label ?? layout.schedule)}`;
+  return `${severalPlans ? nameOfPlan(plan) + ' ' : ''}${place > 0 ? place : nameOfBaseline(layout)}: ${layout.idea || (layout.label ?? layout.schedule)}`;
 }
 
 function nameOfRow(row) {

@@ -261,8 +261,8 @@ class Pareto {
   // A plan's rows by place and idea, schedules by name, points of a sweep by what was swept.
   nameOf(row) {
     if (planned[row]) {
-      const {place, layout: {idea}} = planned[row];
-      return place === 0 ? 'baseline' : `${place}${idea ? ` ${idea.split(', ')[0]}` : ''}`;
+      const {place, layout} = planned[row];
+      return place === 0 ? nameOfBaseline(layout) : `${place}${layout.idea ? ` ${layout.idea.split(', ')[0]}` : ''}`;
     }
     return report.sweep ? this.axes.map(each => String(each.values[row] ?? '-')).join(', ') : nameOfRow(row);
   }
