@@ -28,6 +28,7 @@
 #include "sim/interop/torch/csv_writer.h"
 #include "sim/interop/torch/rules.h"
 #include "sim/metrics/report.h"
+#include "sim/planning/memory_ladder.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/microbatch_order.h"
@@ -252,9 +253,8 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
   }
   if (schedule.memory_limit && found.problem.activation_limit) {
     const Bytes limit = *found.problem.activation_limit;
-    const Bytes unit = found.problem.shape.devices * found.problem.device_activation();
     text += in_memory ? fmt::format(", memory_limit: {}", limit_text(limit, written))
-                      : fmt::format(", memory_limit: {}", limit / unit);
+                      : fmt::format(", memory_limit: {}", limit / memory_of_1f1b(found.problem));
   }
   text += recompute_text(choice);
   if (choice.offload) text += ", offload: " + offload_text(offload, schedule.copies());

@@ -17,6 +17,7 @@
 #include "schedules/best_looped.h"
 #include "schedules/best_vee.h"
 #include "schedules/zb_planner.h"
+#include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
 
@@ -40,11 +41,6 @@ std::unique_ptr<LimitPlanner> plan_best_linear(const Problem& problem, OrderSour
 
 using MakePlanner = std::unique_ptr<LimitPlanner> (*)(const Problem&, OrderSource*);
 
-Bytes limit_of(const Problem& problem) {
-  const Bytes of_1f1b = problem.shape.devices * problem.device_activation();
-  return problem.activation_limit.value_or(of_1f1b);
-}
-
 template <MakePlanner make>
 Schedule record(std::string placement, const std::string& order) {
   constexpr std::string_view kNone = "the order depends on every time";
@@ -64,7 +60,9 @@ Schedule record(std::string placement, const std::string& order) {
                    .default_text = "vee"}},
       .memory_limit = true,
       .plan =
-          [](const Problem& problem) { return make(problem, nullptr)->plan(limit_of(problem)); },
+          [](const Problem& problem) {
+            return make(problem, nullptr)->plan(limit_or_1f1b(problem));
+          },
       .planner = make,
       .claims = {.bubble = {.no_closed_form = kNone}, .peak = {.no_closed_form = kNone}}};
 }

@@ -45,13 +45,12 @@ class BestLooped : public LimitPlanner {
     const Evaluation whole = evaluate({problem_.shape, problem_.placement, order}, problem_);
     const bool fits = whole.peak_activation() <= kRounding * limit;
     const PlanTime time = plan_time(whole, problem_.objective);
-    if (fits && time < best.time) best = {order, time};
+    if (fits) best.keep_shorter(time, order);
     for (const bool overtake : {false, true}) {
       WithinResult result = run_within(ticks_, limit, order, {!fits, overtake}, best.time);
       if (result.lists.empty()) continue;
-      const OrderWithin shorter =
-          justified({std::move(result.lists), result.time}, problem_, limit);
-      if (shorter.time < best.time) best = shorter;
+      OrderWithin shorter = justified({std::move(result.lists), result.time}, problem_, limit);
+      best.keep_shorter(shorter.time, std::move(shorter.lists));
     }
   }
 

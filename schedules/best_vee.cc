@@ -23,31 +23,9 @@
 namespace pipesim {
 namespace {
 
-// Times within this factor of the lower bound count as equal to it.
-constexpr double kNear = 1 + 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-Bytes limit_of_1f1b(const Problem& problem) {
-  return problem.shape.devices * problem.device_activation();
-}
-
 constexpr std::array kOtherOrders{"zb-v-handmade", "v-half", "v-min", "1f1b-v"};
-
-Bytes largest_chunk(const Problem& problem) {
-  return std::ranges::max_element(problem.stages, {}, &StageCost::activation)->activation;
-}
-
-// The best plan so far.
-struct Best {
-  PlanTime time = {};
-  PassLists lists;
-
-  void keep(const PlanTime& other, const PassLists& others) {
-    if (other >= time) return;
-    time = other;
-    lists = others;
-  }
-};
 
 // Found by experiment; less makes more F0 wait in memory, more makes devices idle.
 constexpr double kPatience = 0.3;
@@ -72,8 +50,8 @@ class Search {
   // The plans that are not the same as within the limit before; of those that take the same the
   // last is meant to be taken. None that takes `most` or more is made; once one takes no more than
   // `least` no other is, and one that takes no more than `enough` is not justified.
-  const std::vector<const Best*>& plan(Bytes limit, const PlanTime& least, const PlanTime& enough,
-                                       const PlanTime& most = {}) {
+  const std::vector<const OrderWithin*>& plan(Bytes limit, const PlanTime& least,
+                                              const PlanTime& enough, const PlanTime& most = {}) {
     limit_ = limit;
     made_.clear();
     const Plan* best = &plan_rounds(most);
@@ -102,17 +80,16 @@ class Search {
  private:
   static constexpr double kSteps = 0.25;  // of a chunk
 
-  struct Plan : Best {
+  struct Plan : KnownOrder {
     // With any limit from there on up to the one it was made for, it would be the same.
     Bytes asked{kNever};
-    PlanTime given_up = {};  // once it could not take less
   };
 
   // Both give up plans that cannot take less than `most`.
   const Plan& plan_rounds(const PlanTime& most) {
     if (!is_same(rounds_, limit_, most)) {
       RoundsPlan made = published_.plan(limit_, most);
-      keep(rounds_, {made.time, std::move(made.lists)}, published_.asked(), most);
+      keep(rounds_, {std::move(made.lists), made.time}, published_.asked(), most);
     }
     return rounds_;
   }
@@ -122,18 +99,16 @@ class Search {
     if (is_same(plan, within, most)) return plan;
     greedy_.set_limit(within);
     const PlanTime time = greedy_.run(rules_[i], most);
-    Best made{time, time == PlanTime{} ? PassLists{} : greedy_.lists()};
-    keep(plan, std::move(made), greedy_.asked(), most);
+    keep(plan, {time == PlanTime{} ? PassLists{} : greedy_.lists(), time}, greedy_.asked(), most);
     return plan;
   }
   [[nodiscard]] static bool is_same(const Plan& plan, Bytes within, const PlanTime& most) {
-    return plan.asked <= within && most <= plan.given_up;
+    return plan.asked <= within && plan.answers(most);
   }
-  void keep(Plan& plan, Best made, Bytes asked, const PlanTime& most) {
+  void keep(Plan& plan, OrderWithin made, Bytes asked, const PlanTime& most) {
     if (justified_ == &plan) justified_ = nullptr;
-    const bool gave_up = made.time == PlanTime{};
-    plan = {std::move(made), asked, gave_up ? most : PlanTime{}};
-    if (!gave_up) made_.push_back(&plan);
+    plan = {{std::move(made), most}, asked};
+    if (!plan.lists.empty()) made_.push_back(&plan);
   }
 
   void justify(const Plan& plan) {
@@ -166,8 +141,8 @@ class Search {
   std::vector<GreedyRules> rules_;
   std::vector<Plan> greedy_plans_;  // by rules
   const Plan* justified_ = nullptr;
-  Best shorter_;
-  std::vector<const Best*> made_;  // within the last limit
+  OrderWithin shorter_;
+  std::vector<const OrderWithin*> made_;  // within the last limit
   PlanTime least_;
 };
 
@@ -181,15 +156,15 @@ class TimedPlans {
  public:
   explicit TimedPlans(const Problem& problem) : problem_(problem), size_(size_of(problem)) {}
 
-  [[nodiscard]] Best plan(Bytes limit) const {
-    Best best;
+  [[nodiscard]] OrderWithin plan(Bytes limit) const {
+    OrderWithin best;
     if (size_ != ProblemSize::kLarge) {
       try_limits(limit, best);
       if (!no_better(best, limit)) try_published(limit, best);
     } else {
       Search search(problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
       const auto& plans = search.plan(limit, least(limit), enough(limit));
-      best = **std::ranges::min_element(plans.rbegin(), plans.rend(), {}, &Best::time);
+      best = **std::ranges::min_element(plans.rbegin(), plans.rend(), {}, &OrderWithin::time);
     }
     return best;
   }
@@ -197,12 +172,10 @@ class TimedPlans {
  private:
   // Less memory than 1F1B's.
   [[nodiscard]] bool is_short(Bytes limit) const {
-    return kRounding * limit < limit_of_1f1b(problem_);
+    return kRounding * limit < memory_of_1f1b(problem_);
   }
   // A lower bound for plans within this limit.
-  [[nodiscard]] PlanTime least(Bytes within) const {
-    return kNear * 1e12 * least_plan_time(problem_, within);
-  }
+  [[nodiscard]] PlanTime least(Bytes within) const { return optimal_time(problem_, within); }
   // Plans that take so much before justification are given up, within this limit or a lower one.
   [[nodiscard]] PlanTime hope(Bytes limit, const PlanTime& unjustified) const {
     const double bound = least(limit).time;
@@ -215,29 +188,29 @@ class TimedPlans {
   }
   // With few microbatches what windows allow soon says so too; with many it costs more than it
   // spares.
-  [[nodiscard]] bool no_better(const Best& best, Bytes within) const {
+  [[nodiscard]] bool no_better(const OrderWithin& best, Bytes within) const {
     if (best.time.reaches(enough(within))) return true;
     if (problem_.shape.microbatches > problem_.shape.devices) return false;
     const Seconds bound = bound_of_windows(problem_, within, 1).seconds;
-    return best.time.time <= kNear * 1e12 * bound.value();
+    return best.time.time <= kAtBound * 1e12 * bound.value();
   }
 
   // Plans within this limit and lower ones, for messages in steps and for longer ones.
-  void try_limits(Bytes limit, Best& best) const {
+  void try_limits(Bytes limit, OrderWithin& best) const {
     for (const Problem& problem : with_messages_to_plan_for()) {
       try_limits(problem, limit, best);
       if (no_better(best, limit)) return;
     }
   }
   // Until none within a lower limit can be better.
-  void try_limits(const Problem& problem, Bytes limit, Best& best) const {
+  void try_limits(const Problem& problem, Bytes limit, OrderWithin& best) const {
     Search search(problem, {kPatient, kBackwardsFirst, kImpatient});
     Justifier as_they_are(problem_);
     PlanTime unjustified;
     for (Bytes within = limit_to_plan_for(problem, limit);;) {
       const PlanTime most = hope(limit, unjustified);
-      for (const Best* plan : search.plan(within, least(within), enough(within), most)) {
-        best.keep(as_they_are.time(plan->lists), plan->lists);
+      for (const OrderWithin* plan : search.plan(within, least(within), enough(within), most)) {
+        best.keep_shorter(as_they_are.time(plan->lists), plan->lists);
       }
       if (search.least() >= most) return;
       unjustified = std::min(unjustified, search.least());
@@ -254,13 +227,13 @@ class TimedPlans {
     return all;
   }
   // The paper's rules likewise, for messages as they are.
-  void try_published(Bytes limit, Best& best) const {
+  void try_published(Bytes limit, OrderWithin& best) const {
     PublishedRounds rules(problem_);
     PlanTime unjustified;
     for (Bytes within = limit;;) {
       const RoundsPlan plan = rules.plan(within, hope(limit, unjustified));
       unjustified = std::min(unjustified, plan.time);
-      best.keep(plan.time, plan.lists);
+      best.keep_shorter(plan.time, plan.lists);
       within = (1 - 1e-9) * rules.asked();
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
@@ -286,19 +259,19 @@ class BestVee : public LimitPlanner {
         blocks_(problem) {}
 
   Program plan(Bytes limit) override {
-    Best timed = timed_.plan(limit);
+    OrderWithin timed = timed_.plan(limit);
     const PlanTime time = plan_time(
         evaluate({problem_.shape, problem_.placement, timed.lists}, problem_), problem_.objective);
-    OrderWithin best = blocks_.best(limit, kNear * time);
-    const PlanTime least = kNear * 1e12 * least_plan_time(problem_, limit);
+    OrderWithin best = blocks_.best(limit, kAtBound * time);
+    const PlanTime least = optimal_time(problem_, limit);
     if (justifies_ && !best.time.reaches(least) && best.time < kClose * time) {
       best = justified(std::move(best), problem_, limit);
     }
-    if (time < best.time) best = {std::move(timed.lists), time};
+    best.keep_shorter(time, std::move(timed.lists));
     for (const char* made : kOtherOrders) {
       if (best.time.reaches(least)) break;
       const PlanTime bound = bound_of_claimed_peak(*find_schedule(made), problem_);
-      if (1e12 * bound < kNear * best.time) consider(made, limit, best);
+      if (1e12 * bound < kAtBound * best.time) consider(made, limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
@@ -308,7 +281,7 @@ class BestVee : public LimitPlanner {
     auto order = others_.within(made, limit, (justifies_ ? kClose : 1) * best.time);
     if (!order) return;
     if (justifies_) order = justified(std::move(*order), problem_, limit);
-    if (order->time < best.time) best = std::move(*order);
+    best.keep_shorter(order->time, std::move(order->lists));
   }
 
   Problem problem_;

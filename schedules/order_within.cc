@@ -90,24 +90,26 @@ OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit) {
 std::optional<OrderWithin> OtherOrders::within(std::string_view schedule, Bytes limit,
                                                const PlanTime& most) {
   Known& known = orders_[schedule];
-  if (!known.time && most <= known.least) return std::nullopt;
+  if (!known.answers(most)) attempt(schedule, known, most);
+  if (known.time >= most || known.peak > kRounding * limit) return std::nullopt;
+  return OrderWithin{known.lists, known.time};
+}
+
+void OtherOrders::attempt(std::string_view schedule, Known& known, const PlanTime& most) const {
+  known.given_up = most;
   if (!known.program) {
     known.program = plan_with(*find_schedule(schedule), problem_, source_);
     if (has_whole_backwards(*known.program)) {
       known.program = std::make_shared<const Program>(with_backwards_apart(*known.program));
     }
   }
-  if (!known.time) {
-    known.least = most;
-    const auto time = source_ == nullptr ? std::nullopt : source_->time(*known.program, problem_);
-    if (time && *time >= most) return std::nullopt;
-    const auto result = evaluate_below(*known.program, problem_, seconds_above(most));
-    if (!result) return std::nullopt;
-    known.time = plan_time(*result, problem_.objective);
-    known.peak = result->peak_activation();
-  }
-  if (*known.time >= most || known.peak > kRounding * limit) return std::nullopt;
-  return OrderWithin{known.program->lists(), *known.time};
+  const auto time = source_ == nullptr ? std::nullopt : source_->time(*known.program, problem_);
+  if (time && *time >= most) return;
+  const auto result = evaluate_below(*known.program, problem_, seconds_above(most));
+  if (!result) return;
+  known.lists = known.program->lists();
+  known.time = plan_time(*result, problem_.objective);
+  known.peak = result->peak_activation();
 }
 
 }  // namespace pipesim

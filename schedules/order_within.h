@@ -6,19 +6,48 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/device_bound.h"
 #include "sim/planning/plan_time.h"
 #include "sim/planning/planners.h"
 
 namespace pipesim {
 
+// Times within this factor of a lower bound count as equal to it.
+inline constexpr double kAtBound = 1 + 1e-9;
+
+// Plans that take no more within the limit count as optimal.
+inline PlanTime optimal_time(const Problem& problem, Bytes limit) {
+  return kAtBound * 1e12 * least_plan_time(problem, limit);
+}
+
+// An order that was tried within a limit; where none was found, no lists and an infinite time.
 struct OrderWithin {
   PassLists lists;
   PlanTime time;
+
+  // Takes lists of less time: of those that take the same, the first stay.
+  template <class Lists>
+  void keep_shorter(const PlanTime& other, Lists&& others) {
+    if (other >= time) return;
+    time = other;
+    lists = std::forward<Lists>(others);
+  }
+};
+
+// The same, remembered. An attempt may be given up once its order takes `most` or more.
+struct KnownOrder : OrderWithin {
+  PlanTime given_up{0};  // the `most` of the last attempt
+
+  // True if another attempt finds the same.
+  [[nodiscard]] bool answers(const PlanTime& most) const {
+    return !lists.empty() || most <= given_up;
+  }
 };
 
 // Problems are small up to 300 passes of a kind and middling up to 600. For both, planners plan
@@ -60,12 +89,12 @@ class OtherOrders {
   std::optional<OrderWithin> within(std::string_view schedule, Bytes limit, const PlanTime& most);
 
  private:
-  struct Known {
+  struct Known : KnownOrder {
     std::shared_ptr<const Program> program;
-    std::optional<PlanTime> time;
-    Bytes peak;         // with the time
-    PlanTime least{0};  // it takes that or more
+    Bytes peak;  // with the lists
   };
+
+  void attempt(std::string_view schedule, Known& known, const PlanTime& most) const;
 
   const Problem& problem_;
   OrderSource* source_;

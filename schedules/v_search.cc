@@ -15,18 +15,16 @@
 #include <span>
 #include <vector>
 
+#include "schedules/order_within.h"
 #include "sim/core/error.h"
 #include "sim/planning/building_block.h"
-#include "sim/planning/device_bound.h"
+#include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim::v_search {
 namespace {
-
-// Times within this factor of the lower bound count as equal to it.
-constexpr double kNear = 1 + 1e-9;
 
 // The least number of chunks that a block's schedule needs: V-Min's peak, or what all microbatches
 // keep. By experiment: up to 10 devices and any number of microbatches.
@@ -39,18 +37,11 @@ int least_chunks(const Shape& shape) {
 
 int chunks_of_1f1b(const Problem& problem) { return 2 * problem.shape.devices; }
 
-Bytes largest_chunk(const Problem& problem) {
-  return std::ranges::max_element(problem.stages, {}, &StageCost::activation)->activation;
-}
-
 int chunks_within(const Problem& problem, Bytes limit) {
   const double fit = kRounding * (limit / largest_chunk(problem));
   return static_cast<int>(std::min<double>(fit, chunks_of_1f1b(problem)));
 }
 
-Bytes limit_of_1f1b(const Problem& problem) {
-  return problem.shape.devices * problem.device_activation();
-}
 int chunks_given(const Problem& problem) {
   if (!problem.activation_limit) return chunks_of_1f1b(problem);
   return chunks_within(problem, *problem.activation_limit);
@@ -75,7 +66,7 @@ class VSearch : public LimitPlanner {
     auto& known = built_[shape_.microbatches <= shape_.devices && 2 * shape_.microbatches > chunks];
     known.resize(blocks_.size());
     const Bytes limit = chunks * largest_chunk(problem_);
-    const PlanTime least = kNear * 1e12 * least_plan_time(problem_, limit);
+    const PlanTime least = optimal_time(problem_, limit);
     size_t best = blocks_.size();
     for (size_t i = 0; i < blocks_.size(); ++i) {
       if (best < blocks_.size() && known[best].time.reaches(least)) break;
@@ -140,7 +131,7 @@ std::optional<Refusal> refuse(const Problem& problem) {
                              "takes less than {}; {{name: best, placement: vee}} plans within any "
                              "limit",
                              1.0 * least / chunks_of_1f1b(problem),
-                             *problem.activation_limit / limit_of_1f1b(problem), fit, least),
+                             *problem.activation_limit / memory_of_1f1b(problem), fit, least),
                  problem.shape};
 }
 

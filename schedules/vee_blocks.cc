@@ -18,8 +18,6 @@
 namespace pipesim {
 namespace {
 
-// Times within this factor of the lower bound count as equal to it.
-constexpr double kNear = 1 + 1e-9;
 constexpr size_t kFinished = 4;          // of these, put into time once more
 constexpr int kTurns = 32;               // devices at which the step of a block may change, at most
 constexpr int kBuilt = 96;               // blocks built, or more
@@ -75,11 +73,16 @@ class BlockPlanner::Search {
     PlanTime time;
   };
   // The best within one limit, whatever was found before.
-  struct Level {
-    PlanTime least = {};
+  struct Level : KnownOrder {
     double peak = 0;
-    PassLists lists = {};
-    PlanTime most = {};  // what takes more was given up
+
+    // Takes lists of less time, or of as much where they hold less.
+    void keep_better(const PlanTime& other, double its_peak, PassLists its_lists) {
+      if (std::pair(other, its_peak) >= std::pair(time, peak)) return;
+      time = other;
+      peak = its_peak;
+      lists = std::move(its_lists);
+    }
   };
 
   void set_bytes();
@@ -93,7 +96,6 @@ class BlockPlanner::Search {
   [[nodiscard]] const Built& with_all(const BlockOrder& of);
   [[nodiscard]] Built build(BlockBuilder& builder, const BlockOrder& of);
   void finish(Candidate candidate);
-  void consider(const PlanTime& time, double peak, PassLists lists);
   [[nodiscard]] PassLists lists_of(const BlockOrder& of);
   [[nodiscard]] BlockOrder order_of(const Candidate& candidate) const {
     return {candidate.outline, m_ <= p_ ? chunk_limit_ : 2 * p_};
@@ -165,7 +167,7 @@ void BlockPlanner::Search::set_bytes() {
 // Where all chunks keep the same until their W, the limit is a number of chunks.
 void BlockPlanner::Search::set_limit(Bytes limit) {
   limit_ = limit.value() * kRounding;
-  bound_ = kNear * least_plan_time(problem_, limit);
+  bound_ = kAtBound * least_plan_time(problem_, limit);
   const Bytes one = problem_.stages.front().activation;
   const bool same = std::ranges::all_of(problem_.stages, [one](const StageCost& stage) {
     return stage.activation == one && stage.weight_stash == one;
@@ -181,34 +183,32 @@ OrderWithin BlockPlanner::Search::best(Bytes limit, const PlanTime& most) {
   // Orders above `most` do not count, since an earlier call may have given them up or not. Nothing
   // is tried where the lower bound exceeds `most`.
   const auto known = [&] {
-    if (bound_ > kNear * kNear * most) return Level{};
-    Level found = level(ranked);
-    if (found.least > most) found.least = {};
-    return found;
+    if (bound_ > kAtBound * kAtBound * most) return Level{};
+    const Level& found = level(ranked);
+    return found.time > most ? Level{} : found;
   };
   Level best = known();
   for (const Bytes rung : rungs_below(problem_, limit, kRungs)) {
     set_limit(rung);
-    if (is_near(best.least)) break;
-    const Level other = known();
-    const bool less = other.least < best.least;
-    if (less || (other.least == best.least && other.peak < best.peak)) best = other;
+    if (is_near(best.time)) break;
+    Level other = known();
+    best.keep_better(other.time, other.peak, std::move(other.lists));
   }
-  if (best.least == PlanTime{}) return {};
-  return {std::move(best.lists), best.least};
+  return {std::move(best.lists), best.time};
 }
 
 // Within the limit at hand.
 const BlockPlanner::Search::Level& BlockPlanner::Search::level(
     const std::vector<Candidate>& ranked) {
-  Level& known = levels_.try_emplace(limit_, Level{.most = {0}}).first->second;
-  if (known.least <= known.most || most_ <= known.most) return known;
-  now_ = Level{.most = most_};
+  Level& known = levels_[limit_];
+  if (known.answers(most_)) return known;
+  now_ = {};
   for (const Candidate& candidate : build(ranked)) {
-    if (is_optimal(now_.least)) break;
+    if (is_optimal(now_.time)) break;
     finish(candidate);
   }
-  known = now_;
+  if (now_.time <= most_) known = std::move(now_);
+  known.given_up = most_;
   return known;
 }
 
@@ -322,23 +322,16 @@ void BlockPlanner::Search::finish(Candidate candidate) {
   const BlockOrder of = order_of(candidate);
   if (!count(with_all(of), candidate)) return;
   const PassLists order = lists_of(of);
-  consider(candidate.time, candidate.bytes, order);
+  now_.keep_better(candidate.time, candidate.bytes, order);
   for (const bool overtake : {false, true}) {
     WithinResult result = run_within(problem_, Bytes(limit_ / kRounding), order,
-                                     {.overtake = overtake}, std::min(most_, now_.least));
+                                     {.overtake = overtake}, std::min(most_, now_.time));
     if (!result.lists.empty()) {
       const double peak = peak_bytes(result.lists);
-      consider(result.time, peak, std::move(result.lists));
+      now_.keep_better(result.time, peak, std::move(result.lists));
     }
     if (!result.met_overtake) return;
   }
-}
-
-void BlockPlanner::Search::consider(const PlanTime& time, double peak, PassLists lists) {
-  if (time > now_.least || (time == now_.least && peak >= now_.peak)) return;
-  now_.least = time;
-  now_.peak = peak;
-  now_.lists = std::move(lists);
 }
 
 PassLists BlockPlanner::Search::lists_of(const BlockOrder& of) {

@@ -10,18 +10,12 @@
 #include <utility>
 
 #include "schedules/zb_v_rounds.h"
+#include "sim/planning/memory_ladder.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim::zb_v {
 namespace {
-
-Bytes limit_of_1f1b(const Problem& problem) {
-  return problem.shape.devices * problem.device_activation();
-}
-Bytes limit_of(const Problem& problem) {
-  return problem.activation_limit.value_or(limit_of_1f1b(problem));
-}
 
 // In microbatches of two chunks.
 double least_limit(const Shape& shape) {
@@ -45,13 +39,13 @@ std::optional<Refusal> refuse(const Problem& problem) {
 Program plan(const Problem& problem) {
   Problem by_span = problem;
   by_span.objective = Objective::kCost;
-  RoundsPlan best = PublishedRounds(by_span).plan(limit_of(problem));
+  RoundsPlan best = PublishedRounds(by_span).plan(limit_or_1f1b(problem));
   return {problem.shape, problem.placement, std::move(best.lists)};
 }
 
 bool in_1f1b_memory(const Problem& problem) {
   return uniform(problem) && free_transfers(problem) && b_frees_nothing(problem) &&
-         limit_of(problem) == limit_of_1f1b(problem);
+         limit_or_1f1b(problem) == memory_of_1f1b(problem);
 }
 
 const RegisteredSchedule kZbV{{

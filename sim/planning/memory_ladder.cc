@@ -1,15 +1,29 @@
 #include "sim/planning/memory_ladder.h"
 
+#include <algorithm>
+
 namespace pipesim {
 
+Bytes memory_of_1f1b(const Problem& problem) {
+  return problem.shape.devices * problem.device_activation();
+}
+
+Bytes limit_or_1f1b(const Problem& problem) {
+  return problem.activation_limit.value_or(memory_of_1f1b(problem));
+}
+
+Bytes largest_chunk(const Problem& problem) {
+  return std::ranges::max_element(problem.stages, {}, &StageCost::activation)->activation;
+}
+
 std::vector<Bytes> rungs_below(const Problem& problem, Bytes limit, int parts) {
-  constexpr double kRounding = 1 + 1e-9;  // a limit that is a rung is not below itself
+  constexpr double kNear = 1 + 1e-9;  // a limit that is a rung is not below itself
   const Bytes one = problem.device_activation();
   std::vector<Bytes> rungs;
   for (int i = 3 * parts; i > 0; --i) {
     const double microbatches = static_cast<double>(i) * problem.shape.devices / parts;
     const Bytes rung = microbatches * one;
-    if (microbatches >= 1 && kRounding * rung < limit) rungs.push_back(rung);
+    if (microbatches >= 1 && kNear * rung < limit) rungs.push_back(rung);
   }
   return rungs;
 }

@@ -1,13 +1,14 @@
 #include "sim/planning/planners.h"
 
+#include "sim/planning/memory_ladder.h"
+
 namespace pipesim {
 
 std::shared_ptr<const Program> plan_with(const Schedule& schedule, const Problem& problem,
                                          OrderSource* source) {
   if (source != nullptr && schedule.fixed_order(problem)) return source->order(schedule, problem);
   if (source != nullptr && schedule.planner != nullptr) {
-    const Bytes usual = problem.shape.devices * problem.device_activation();
-    return Planners(problem, source).plan(schedule, problem.activation_limit.value_or(usual));
+    return Planners(problem, source).plan(schedule, limit_or_1f1b(problem));
   }
   return std::make_shared<const Program>(schedule.plan(problem));
 }

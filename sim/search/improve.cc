@@ -14,6 +14,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/execution/spelling.h"
 #include "sim/execution/with_backwards_apart.h"
+#include "sim/planning/memory_ladder.h"
 #include "sim/planning/pairs.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
@@ -212,9 +213,7 @@ void take_whole(const Program& came, const Problem& problem, const RefineOptions
 
 }  // namespace
 
-Bytes unit_of_limit(const Case& made) {
-  return made.problem.shape.devices * for_planning(made.problem).device_activation();
-}
+Bytes unit_of_limit(const Case& made) { return memory_of_1f1b(for_planning(made.problem)); }
 
 Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others) {

@@ -119,8 +119,7 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
         fmt::format("no schedule can be considered\n  {}", fmt::join(left_out_, "\n  ")));
   }
   for (const Family& family : families_) {
-    const Bytes one = for_planning(family.problem).device_activation();
-    unit_ = std::max(unit_, family.problem.shape.devices * one);
+    unit_ = std::max(unit_, memory_of_1f1b(for_planning(family.problem)));
   }
   add_grounds();
 }
