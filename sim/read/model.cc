@@ -306,8 +306,8 @@ const std::vector<Transformer>& catalogue_models() {
 
 std::vector<std::pair<std::string, std::string>> catalogue_entry(const std::string& name) {
   std::vector<std::pair<std::string, std::string>> keys;
-  const YamlSource source = catalogue_source();
-  for (const auto& [model, shape] : source.root().entries()) {
+  static const YamlSource kSource = catalogue_source();
+  for (const auto& [model, shape] : kSource.root().entries()) {
     if (model != name) continue;
     for (const auto& [key, value] : shape.entries()) keys.emplace_back(key, value.one_line());
   }
