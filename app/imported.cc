@@ -184,12 +184,8 @@ std::string prediction(const ImportOptions& options, const CommandLine& line,
       fmt::format("simulated: {} an iteration, {} on the fullest GPU\n", human(step), human(peak));
   if (options.log.empty()) return said;
   const std::string log = read_input(options.log, line.where(options.log));
-  const LoggedSteps steps = steps_of_log(log, step_size(*made.scenario));
+  const LoggedSteps steps = steps_of_log(log, *made.scenario, line.where(options.log));
   const LoggedMemory memory = memory_of_log(log);
-  if (steps.lines == 0) {
-    throw InputError(line.where(options.log),
-                     "no line of the log says how long a step takes: " + step_forms());
-  }
   said += fmt::format(
       "measured:  {} an iteration, the median of {} lines after the first {}: the "
       "simulation is {} off\n",

@@ -9,18 +9,10 @@
 namespace pipesim {
 namespace {
 
-Seconds logged_seconds(const std::string& path, const Location& where, const Scenario& scenario) {
-  const LoggedSteps steps = steps_of_log(read_input(path, where), step_size(scenario));
-  if (steps.lines == 0) {
-    throw InputError(where, fmt::format("'{}' has no line that says how long a step takes; "
-                                        "expected one with {}",
-                                        path, step_forms()));
-  }
-  return steps.median;
-}
-
 Seconds measured_seconds(const MeasuredText& measured, const Scenario& scenario) {
-  if (measured.log) return logged_seconds(*measured.log, measured.where, scenario);
+  if (measured.log) {
+    return steps_of_log(read_input(*measured.log, measured.where), scenario, measured.where).median;
+  }
   const YamlSource source(
       "measured", "measured:", {{"measured", *measured.seconds, measured.where, measured.where}});
   YamlMap map(source.root());

@@ -1,4 +1,5 @@
 // YAML of GPT-NeoX and nanotron as Megatron-LM's settings, and logs of other frameworks.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/interop/frameworks/draft.h"
@@ -92,6 +93,31 @@ TEST(TrainingLog, SaysAStepOfEveryFramework) {
       2, 1e-9);
   EXPECT_NEAR(steps_of_log("CurrSamplesPerSec=12.5, x", {.samples = 50}).median.value(), 4, 1e-9);
   EXPECT_EQ(steps_of_log("loss: 1  tps: 4,000  mfu").lines, 0U) << "of a size that is not known";
+  EXPECT_NEAR(steps_of_log("0/40, SamplesPerSec=12.5, x", {.samples = 50}).median.value(), 4, 1e-9);
+  EXPECT_NEAR(steps_of_log("Step Time : 5.25s GPU utilization: 450.1").median.value(), 5.25, 1e-9);
+  EXPECT_NEAR(steps_of_log("1/9 [9:07<8:01, 41.36s/it, loss=3.1]").median.value(), 41.36, 1e-9);
+  EXPECT_NEAR(steps_of_log("1/9 [9:07<8:01,  2.50it/s, loss=3.1]").median.value(), 0.4, 1e-9);
+  EXPECT_EQ(steps_of_log("Loading shards: 3/3 [00:10<00:00, 3.5s/it]").lines, 0U);
+  EXPECT_NEAR(
+      steps_of_log("throughput/device/TPS=4,000\n", {.tokens_per_gpu = 8000}).median.value(), 2,
+      1e-9);
+  EXPECT_NEAR(steps_of_log("{'train_speed(iter/s)': 0.125, 'epoch': 1}").median.value(), 8, 1e-9);
+}
+
+TEST(TrainingLog, CountsLinesOfTheScenariosBatchAlone) {
+  const auto line = [](const char* batch, const char* ms) {
+    return fmt::format(
+        " iteration 7/ 9 | elapsed time per iteration (ms): {} | global batch size: "
+        "  {} | lm loss: 2\n",
+        ms, batch);
+  };
+  const std::string rising = line("16", "400.0") + line("32", "800.0") + line("64", "1600.0");
+  const LoggedSteps full = steps_of_log(rising, {.samples = 64});
+  EXPECT_EQ(full.lines, 1U);
+  EXPECT_NEAR(full.median.value(), 1.6, 1e-9);
+  const LoggedSteps none = steps_of_log(rising, {.samples = 128});
+  EXPECT_EQ(none.lines, 0U);
+  EXPECT_EQ(none.other_batch, 64);
 }
 
 TEST(TrainingLog, SaysMemoryInItsOwnTerms) {
@@ -99,6 +125,11 @@ TEST(TrainingLog, SaysMemoryInItsOwnTerms) {
   EXPECT_TRUE(titan.reserved);
   EXPECT_EQ(titan.allocated, 61.2 * kGiB);
   EXPECT_EQ(memory_of_log("MemAllocated=2GB, MaxMemAllocated=12.5GB").allocated, 12.5 * kGiB);
+  for (const char* nanotron :
+       {"cuda_max_memory_reserved: 45.2G | x", "cuda_max_memory_reserved: 45.2B"}) {
+    EXPECT_EQ(memory_of_log(nanotron).allocated, Bytes(45.2e9)) << nanotron;
+  }
+  EXPECT_EQ(memory_of_log("{'memory(GiB)': 60.5, 'epoch': 1}").allocated, 60.5 * kGiB);
   const LoggedMemory ranks = memory_of_log(
       "[Rank 0] memory (MB) | max allocated: 2048.0 |\n[Rank 12] memory | max allocated: 1024\n");
   EXPECT_FALSE(ranks.reserved);

@@ -7,7 +7,7 @@
 
 namespace pipesim {
 
-// The number at the begin of `text` behind blanks, "5,636" and "2.35K" (thousands; M, B) too;
+// The number at the begin of `text` behind blanks, "5,636" and "2.35K" (thousands; M, B or G) too;
 // nothing where none above 0 stands there. `rest`, where given, becomes what is behind it.
 std::optional<double> logged_number(std::string_view text, std::string_view* rest = nullptr);
 

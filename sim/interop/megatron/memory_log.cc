@@ -25,10 +25,12 @@ constexpr std::array kMemoryForms{
     MemoryForm{"MaxMemAllocated=", kGibibyte},
     MemoryForm{"Max_MA ", kGibibyte},
     MemoryForm{"memory:", kGibibyte, true, "GiB("},
-    MemoryForm{"cuda_max_memory_reserved:", kGibibyte, true, "G"},
+    MemoryForm{"cuda_max_memory_reserved:", 1, true},
+    MemoryForm{"memory(GiB)':", kGibibyte, true},
 };
 
 constexpr double kMostLogged = 1 << 20;  // ranks
+constexpr Bytes kMostBytes(1e18);
 
 // "[Rank 3]" or "[rank3]" in front of the place, on its line.
 std::optional<int> rank_before(std::string_view log, size_t at) {
@@ -55,8 +57,9 @@ LoggedMemory memory_of_log(std::string_view log) {
     for_each_place(log, form.key, [&](std::string_view behind, size_t at) {
       std::string_view rest;
       const auto number = logged_number(behind, &rest);
-      if (!number || *number > 1e9 || !rest.starts_with(form.follows)) return;
+      if (!number || !rest.starts_with(form.follows)) return;
       const Bytes bytes(*number * form.unit);
+      if (bytes > kMostBytes) return;
       memory.allocated = std::max(memory.allocated, bytes);
       ++memory.lines;
       if (const auto rank = rank_before(log, at)) {

@@ -1,4 +1,4 @@
-// The memory of a training log: of Megatron-LM, torchtitan, DeepSpeed and nanotron.
+// The memory of a training log: of Megatron-LM, torchtitan, DeepSpeed, nanotron and ms-swift.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ struct LoggedMemory {
 //   Megatron-LM   [Rank 0] ... memory (MB) | allocated: A | max allocated: M | reserved: ...  (MiB)
 //   torchtitan    memory: 61.20GiB(77.41%)                                              reserved
 //   DeepSpeed     MaxMemAllocated=12.3GB, or Max_MA 12.3 GB                                  (GiB)
-//   nanotron      cuda_max_memory_reserved: 45.2G                                       reserved
+//   nanotron      cuda_max_memory_reserved: 45.2B, or 45.2G                  (bytes)    reserved
+//   ms-swift      'memory(GiB)': 45.2                                                   reserved
 LoggedMemory memory_of_log(std::string_view log);
 
 }  // namespace pipesim
