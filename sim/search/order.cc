@@ -30,6 +30,7 @@ Order::Order(const Problem& problem, int units, double limit, std::vector<Word> 
       m_(units),
       letters_(spelling.kinds * v_),
       mapped_(!spelling.units.empty()),
+      plain_(!mapped_ && problem.kind_of_unit.empty()),
       joins_(blocks),
       count_(std::move(table.count)),
       length_(p_),
@@ -338,37 +339,37 @@ void Order::start_trial() {
 }
 
 // When what an index's n-th occurrence waits for is there; never, where that has not run.
-template <bool mapped>
+template <bool plain>
 double Order::arrival(int letter, std::uint32_t number) const {
   const int source = table_[letter].source;
   if (source < 0) return 0;
-  const std::uint32_t awaited = mapped ? awaited_(letter, number) : number;
-  if (mapped && awaited == LetterTable::kNoWait) return 0;
+  const std::uint32_t awaited = !plain && mapped_ ? awaited_(letter, number) : number;
+  if (!plain && awaited == LetterTable::kNoWait) return 0;
   if (done_[source] <= awaited) return kNever;
   const Ends& sent = awaited < base_[source] ? ends_ : trial_ends_;
-  return sent(source, awaited) + cost(letter, number).message;
+  return sent(source, awaited) + cost<plain>(letter, number).message;
 }
 
 // The same of the pass at a position and all that are joined to it. A joined pass waits for nothing
 // more.
-template <bool mapped>
+template <bool plain>
 double Order::arrival_at(int d, int position) const {
   if (is_joined(d, position)) return 0;
   double latest = 0;
   do {
     const int letter = index(d, letter_of(words_[d][position]));
-    latest = std::max(latest, arrival<mapped>(letter, done_[letter]));
+    latest = std::max(latest, arrival<plain>(letter, done_[letter]));
   } while (is_joined(d, ++position));
   return latest;
 }
 
 bool Order::advance(int d, double bound) {
-  if (mapped_) return joins_ ? advance<true, true>(d, bound) : advance<false, true>(d, bound);
+  if (plain_) return joins_ ? advance<true, true>(d, bound) : advance<false, true>(d, bound);
   return joins_ ? advance<true, false>(d, bound) : advance<false, false>(d, bound);
 }
 
 // Runs a device until it waits; false when it can no longer end within the bound.
-template <bool blocks, bool mapped>
+template <bool blocks, bool plain>
 bool Order::advance(int d, double bound) {
   const Word& word = words_[d];
   const auto starts = trial_start_.row(d);
@@ -383,12 +384,12 @@ bool Order::advance(int d, double bound) {
   for (; i < length; ++i) {
     const int letter = index_of_first + (blocks ? letter_of(word[i]) : word[i]);
     const std::uint32_t number = done_[letter];
-    const double arrived = blocks ? arrival_at<mapped>(d, i) : arrival<mapped>(letter, number);
+    const double arrived = blocks ? arrival_at<plain>(d, i) : arrival<plain>(letter, number);
     if (arrived == kNever) break;
     now = std::max(now, arrived);
     starts[i] = blocks && is_joined(word[i]) ? starts[i - 1] : now;
     if (first < 0) first = now;
-    const double seconds = cost(letter, number).seconds;
+    const double seconds = cost<plain>(letter, number).seconds;
     now += blocks ? seconds_at(d, i, seconds) : seconds;
     ends[i] = trial_ends_(letter, number) = now;
     done_[letter] = number + 1;

@@ -83,8 +83,9 @@ class Order {
   }
   // The cost of an index's n-th occurrence, and of the pass at a position, whose letters are
   // counted.
+  template <bool plain = false>
   [[nodiscard]] const Cost& cost(int letter, std::uint32_t number) const {
-    if (kind_of_unit_.empty()) return costs_[letter];
+    if (plain || kind_of_unit_.empty()) return costs_[letter];
     return costs_[kind_of_unit_[unit(letter, number)] * table_.size() + letter];
   }
   [[nodiscard]] const Cost& cost_at(int device, int position) const {
@@ -126,11 +127,11 @@ class Order {
   void count_work(int device, int first, int last);
   bool trial(double bound);
   void start_trial();
-  template <bool mapped>
+  template <bool plain>
   [[nodiscard]] double arrival(int letter, std::uint32_t number) const;
-  template <bool mapped>
+  template <bool plain>
   [[nodiscard]] double arrival_at(int device, int position) const;
-  template <bool blocks, bool mapped>
+  template <bool blocks, bool plain>
   bool advance(int device, double bound);
   bool advance(int device, double bound);
   void wake(int device);
@@ -138,7 +139,7 @@ class Order {
 
   const Problem& problem_;
   int p_, v_, m_, letters_, longest_ = 0;
-  bool mapped_, joins_;
+  bool mapped_, plain_, joins_;       // plain: neither mapped nor of unequal units
   std::vector<std::uint32_t> count_;  // of a letter's occurrences, by index
   std::vector<int> length_;           // by device
   double limit_;
