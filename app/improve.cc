@@ -178,7 +178,7 @@ std::string ended_text(const exact::Proof& proof, int seconds) {
 
 // The reason why the order itself cannot be compared with the proof.
 std::string_view why_not_comparable(const exact::Proof& proof, const Improved& improved) {
-  if (improved.peak_before > kRounding * improved.limit) return ", above the limit";
+  if (!is_within(improved.peak_before, improved.limit)) return ", above the limit";
   const bool fused = kRounding * improved.time_before < proof.bound;
   return fused ? ", with fused backwards: the others run B and W apart" : "";
 }

@@ -43,7 +43,7 @@ class BestLooped : public LimitPlanner {
   // Counts the order where it keeps the limit, and put into time within it.
   void consider(const PassLists& order, Bytes limit, OrderWithin& best) const {
     const Evaluation whole = evaluate({problem_.shape, problem_.placement, order}, problem_);
-    const bool fits = whole.peak_activation() <= kRounding * limit;
+    const bool fits = is_within(whole.peak_activation(), limit);
     const PlanTime time = plan_time(whole, problem_.objective);
     if (fits) best.keep_shorter(time, order);
     for (const bool overtake : {false, true}) {

@@ -91,7 +91,7 @@ std::optional<OrderWithin> OtherOrders::within(std::string_view schedule, Bytes 
                                                const PlanTime& most) {
   Known& known = orders_[schedule];
   if (!known.answers(most)) attempt(schedule, known, most);
-  if (known.time >= most || known.peak > kRounding * limit) return std::nullopt;
+  if (known.time >= most || !is_within(known.peak, limit)) return std::nullopt;
   return OrderWithin{known.lists, known.time};
 }
 

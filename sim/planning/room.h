@@ -10,6 +10,9 @@ namespace pipesim {
 // Covers rounding where bytes are summed in another order.
 inline constexpr double kRounding = 1 + 1e-12;
 
+// True if what is held keeps the limit, but for rounding.
+inline bool is_within(Bytes held, Bytes limit) { return held <= kRounding * limit; }
+
 class Room {
  public:
   // Forgets what was asked.

@@ -145,24 +145,27 @@ class Simulations {
   std::vector<Split> simulated_;
 };
 
+// The starts, and then the few that the search would try next, while the budget lasts.
+template <class Search>
+std::vector<Split> splits_tried(Search search, const std::vector<Layout>& starts, long budget) {
+  search.add(starts);
+  for (std::vector<Layout> few = search.next_few(); !few.empty(); few = search.next_few()) {
+    const long left = budget - std::ssize(search.simulated());
+    if (left <= 0) break;
+    if (std::ssize(few) > left) few.resize(left);
+    search.add(few);
+  }
+  return search.simulated();
+}
+
 // Splits of one order of passes: the schedule's, where it does not follow the split, or a program.
 class OrderSearch {
  public:
   OrderSearch(const Outline& outline, const std::shared_ptr<const Program>& program)
       : outline_(outline), planned_(program != nullptr), all_(outline, program), paths_(outline) {}
 
-  std::vector<Split> run(const std::vector<Layout>& starts, long budget) {
-    add(starts);
-    for (std::vector<Layout> few = next_few(); !few.empty(); few = next_few()) {
-      const long left = budget - std::ssize(all_.simulated());
-      if (left <= 0) break;
-      if (std::ssize(few) > left) few.resize(left);
-      add(few);
-    }
-    return all_.simulated();
-  }
+  [[nodiscard]] const std::vector<Split>& simulated() const { return all_.simulated(); }
 
- private:
   [[nodiscard]] std::vector<Layout> next_few() {
     const Split& best = best_of(all_.simulated());
     if (!best.fits()) return {};
@@ -178,6 +181,7 @@ class OrderSearch {
     }
   }
 
+ private:
   void trace(const Split& split) {
     const Case made = all_.case_of(split.layout);
     Reuse once;  // what is kept knows one cost for all microbatches of a stage
@@ -218,23 +222,8 @@ class PlannedSearch {
   PlannedSearch(const Outline& outline, bool stream)
       : outline_(outline), all_(outline, nullptr, stream ? nullptr : &team_) {}
 
-  std::vector<Split> run(const std::vector<Layout>& starts, long budget) {
-    all_.add(starts);
-    for (std::vector<Layout> few = next_few(); !few.empty(); few = next_few()) {
-      const long left = budget - std::ssize(all_.simulated());
-      if (left <= 0) break;
-      if (std::ssize(few) > left) few.resize(left);
-      all_.add(few);
-    }
-    return all_.simulated();
-  }
-
- private:
-  // Layouts to plan for, the first last.
-  struct Near {
-    Layout of;
-    std::vector<Layout> layouts;
-  };
+  void add(const std::vector<Layout>& layouts) { all_.add(layouts); }
+  [[nodiscard]] const std::vector<Split>& simulated() const { return all_.simulated(); }
 
   [[nodiscard]] std::vector<Layout> next_few() {
     std::vector<const Split*> splits;
@@ -252,6 +241,13 @@ class PlannedSearch {
     }
     return few;
   }
+
+ private:
+  // Layouts to plan for, the first last.
+  struct Near {
+    Layout of;
+    std::vector<Layout> layouts;
+  };
 
   Near& near_to(const Split& split) {
     const auto known = std::ranges::find(near_, split.layout, &Near::of);
@@ -272,8 +268,8 @@ class PlannedSearch {
   [[nodiscard]] std::vector<Layout> found_layouts(const Split& split) const {
     constexpr long kOfOneOrder = 32;
     if (!split.fits() || !split.program) return {};
-    OrderSearch search(outline_, split.program);
-    std::vector<Split> found = search.run({split.layout}, kOfOneOrder);
+    std::vector<Split> found =
+        splits_tried(OrderSearch(outline_, split.program), {split.layout}, kOfOneOrder);
     std::ranges::stable_sort(found, {}, rank);
     std::vector<Layout> layouts;
     for (Split& each : found) layouts.push_back(std::move(each.layout));
@@ -344,8 +340,9 @@ std::optional<Layout> faster_split(const Outline& outline, const Layout& found) 
   const bool planned = !has_fixed_order(made);
   const long most = std::max(1L, budget(made, planned));
   const std::vector<Split> splits =
-      planned ? PlannedSearch(same, made.stream.has_value()).run(starts(same, found), most)
-              : OrderSearch(same, nullptr).run(starts(same, found), most);
+      planned
+          ? splits_tried(PlannedSearch(same, made.stream.has_value()), starts(same, found), most)
+          : splits_tried(OrderSearch(same, nullptr), starts(same, found), most);
   const Split& best = best_of(splits);
   return best.fits() ? std::optional(best.layout) : std::nullopt;
 }

@@ -87,7 +87,7 @@ class MicrobatchOrders {
     problem_.kind_of_unit = kinds_in_order(given_, order);
     const Evaluation now = evaluate(*program(), problem_);
     const Bytes peak = now.peak_activation();
-    const bool fits = !given_.activation_limit || peak <= kRounding * *given_.activation_limit;
+    const bool fits = !given_.activation_limit || is_within(peak, *given_.activation_limit);
     const Score score{fits ? 0 : peak.value(), now.makespan.value()};
     if (score >= best_score_) return false;
     best_score_ = score;

@@ -26,7 +26,11 @@ bool stays(const Found& found) { return found.program->copies() == nullptr; }
 
 bool keeps_all(const Found& found) { return stays(found) && !found.program->recomputes(); }
 
-bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * limit; }
+bool same_order(const Found& a, const Found& b) {
+  return a.layout == b.layout && a.program->same_order(*b.program);
+}
+
+bool fits(const Found& found, Bytes limit) { return is_within(found.peak, limit); }
 
 bool is_shorter(Seconds time, const Found& than) { return kRounding * time < than.time; }
 

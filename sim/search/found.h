@@ -67,6 +67,9 @@ bool stays(const Found& found);
 // True where it keeps every activation on its device and runs no forward again.
 bool keeps_all(const Found& found);
 
+// True if both run the same order of passes of the same layers.
+bool same_order(const Found& a, const Found& b);
+
 // Within the limit but for rounding.
 bool fits(const Found& found, Bytes limit);
 

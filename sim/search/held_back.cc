@@ -22,7 +22,7 @@ namespace {
 
 bool keeps(const Program& program, const Problem& problem, Bytes limit) {
   try {
-    return evaluate(program, problem).peak_activation() <= kRounding * limit;
+    return is_within(evaluate(program, problem).peak_activation(), limit);
   } catch (const InfeasibleError&) {
     return false;  // its devices wait for each other
   }
@@ -33,7 +33,7 @@ Program held_or_serial(const Program& program, const Problem& problem, Bytes lim
   if (held && keeps(*held, problem, limit)) return *std::move(held);
   Program serial = one_at_a_time(program);
   const Bytes peak = evaluate(serial, problem).peak_activation();
-  if (peak > kRounding * limit) refuse_limit(limit, peak);
+  if (!is_within(peak, limit)) refuse_limit(limit, peak);
   return serial;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -87,7 +86,7 @@ Program paired(const Program& came, Program refined, const Improved& so_far,
   }
   all.push_back(std::move(refined));
   std::erase_if(all, [&](const Program& order) {
-    return evaluate(order, so_far.apart).peak_activation() > kRounding * so_far.limit;
+    return !is_within(evaluate(order, so_far.apart).peak_activation(), so_far.limit);
   });
   const Program& least = least_of(all, so_far.apart);
   if (least.pairs().empty()) return least;
@@ -136,32 +135,24 @@ Program refined(const Program& came, const Program& start, const RefineOptions& 
   return paired(came, std::move(best), so_far, options);
 }
 
-// The shortest of the orders, refined: its program and iteration. Refinement does not know
-// transfers that hold devices. There its result and its start are simulated, and the shorter is
-// refined by simulation.
-struct Refined {
-  std::shared_ptr<const Program> program;
-  Seconds iteration;
-};
-
-Refined refined_blocking(const Program& came, const Program& start, const RefineOptions& options,
-                         const Improved& so_far) {
+// Refinement does not know transfers that hold devices. There its result and its start are
+// simulated, and the shorter is refined by simulation.
+SimulatedOrder refined_blocking(const Program& came, const Program& start,
+                                const RefineOptions& options, const Improved& so_far) {
   RefineOptions half = options;
   half.effort /= 2;
   const std::vector<Program> starts{start, refined(came, start, half, so_far)};
   half.bound = bound_like(came, so_far.apart, so_far.limit, true);
-  const SimulatedOrder order =
-      refine_blocking(so_far.after, starts, so_far.apart, so_far.limit, half);
-  return {order.program, order.iteration};
+  return refine_blocking(so_far.after, starts, so_far.apart, so_far.limit, half);
 }
 
-Refined refined_of(const Program& came, const std::vector<Program>& starts,
-                   const RefineOptions& options, const Improved& so_far) {
+// The shortest of the orders, refined.
+SimulatedOrder refined_of(const Program& came, const std::vector<Program>& starts,
+                          const RefineOptions& options, const Improved& so_far) {
   const Program& start = least_of(starts, so_far.apart);
   if (so_far.after.blocking) return refined_blocking(came, start, options, so_far);
   Case made = so_far.after;
-  made.choice.program = std::make_shared<const Program>(refined(came, start, options, so_far));
-  return {made.choice.program, simulate(made).report.iteration};
+  return simulated(made, refined(came, start, options, so_far));
 }
 
 // True if BW may take less than B and W of the other problem, or hold less.
@@ -187,16 +178,6 @@ Case with_program(const Case& before, Program program) {
   after.microbatch_order = before.microbatch_order;
   after.problem.kind_of_unit = before.problem.kind_of_unit;
   return after;
-}
-
-// The iteration of the order without its schedule's calls; infinite where devices wait for each
-// other.
-Seconds seconds_without_calls(const Case& before, const Program& program) {
-  try {
-    return simulate(with_program(before, program)).report.iteration;
-  } catch (const InfeasibleError&) {
-    return Seconds(std::numeric_limits<double>::infinity());
-  }
 }
 
 // The order refined with its backwards whole, if it has no others and that may pay.
@@ -232,15 +213,15 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   const bool apart = others && program->pairs().empty();
   result.limit = limit.value_or(apart ? peak_apart : result.peak_before);
   result.time_before = time_in(as_it_came, *program);
-  const bool fits = peak_apart <= kRounding * result.limit;
-  result.held_back = result.peak_before > kRounding * result.limit;
+  const bool fits = is_within(peak_apart, result.limit);
+  result.held_back = !is_within(result.peak_before, result.limit);
   const std::vector<Program> starts = starts_of(*split, problem, result, fits, others);
   result.seconds_before = simulate(result.before).report.iteration;
   if (starts.empty()) {
     result.after = result.before;
     result.seconds_after = result.seconds_before;
   } else {
-    const Refined order = refined_of(*program, starts, options, result);
+    const SimulatedOrder order = refined_of(*program, starts, options, result);
     result.after.choice.program = order.program;
     result.seconds_after = order.iteration;
   }
@@ -249,7 +230,8 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.seconds_as_csv = result.seconds_after;
   if (stays) {
     if (result.before.blocking) {
-      result.seconds_as_csv = seconds_without_calls(result.before, *program);
+      Case without_calls = with_program(result.before, *program);
+      result.seconds_as_csv = simulated(without_calls, *program).iteration;
     }
     result.after = result.before;
     result.after.choice.program = program;

@@ -27,7 +27,7 @@ std::optional<Program> plan_of(const Schedule& schedule, const Problem& problem,
   if (schedule.refusal(planning)) return std::nullopt;
   try {
     Program planned = schedule.plan(planning);
-    const bool fits = evaluate(planned, problem).peak_activation() <= kRounding * limit;
+    const bool fits = is_within(evaluate(planned, problem).peak_activation(), limit);
     const bool known = which == Included::kAll ? !overtakes_unequally(planned, problem)
                                                : !planned.units_overtake();
     if (!fits || !planned.pairs().empty() || !known) return std::nullopt;

@@ -87,12 +87,6 @@ std::optional<Words> lengthened(const Order& order, int letters, int first, int 
   return words;
 }
 
-struct Target {
-  double effort;  // passes evaluated
-  double bound;   // of the cost: nothing is below it
-  const std::function<bool()>& stop;
-};
-
 // The best words seen, of which few devices change from one to the next.
 class BestWords {
  public:
@@ -129,8 +123,8 @@ bool try_change(Order& order, int device, int from, int to, double bound, std::u
 
 // Threshold accepting: moves of a few places, an allowance (of a mean pass) that falls to nothing.
 // From an order that has been evaluated; returns the best words seen.
-Words improve_once(Order& order, std::uint64_t seed, double most, const Target& target) {
-  boost::random::mt19937_64 random(seed);
+Words improve_once(Order& order, double most, const RefineOptions& options) {
+  boost::random::mt19937_64 random(options.seed);
   const auto below = [&random](int n) {
     return static_cast<int>(random() % static_cast<std::uint64_t>(n));
   };
@@ -141,12 +135,12 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
   BestWords best(order.words());
   double least = order.score();
   double spent = 0;
-  for (double tries = 0; spent < target.effort; ++tries) {
+  for (double tries = 0; spent < options.effort; ++tries) {
     constexpr long kTriesBetween = 256;
-    if (static_cast<long>(tries) % kTriesBetween == 0 && target.stop()) break;
+    if (static_cast<long>(tries) % kTriesBetween == 0 && options.stop()) break;
     // A move that is refused without an evaluation costs as much as a few passes.
     spent = static_cast<double>(order.evaluated()) - evaluated_before + kRefusedMove * tries;
-    const double allowance = most * pass * std::max(0.0, 1 - spent / target.effort);
+    const double allowance = most * pass * std::max(0.0, 1 - spent / options.effort);
     const int device = below(devices);
     const int from = below(order.length(device));
     const int distance = 1 + static_cast<int>(-kReach * std::log(1 - fraction()));
@@ -159,7 +153,7 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
     if (order.score() >= least) continue;
     least = order.score();
     best.take(order.words());
-    if (order.cost() <= target.bound) break;
+    if (order.cost() <= options.bound->value()) break;
   }
   return std::move(best.words());
 }
@@ -192,21 +186,22 @@ int rounds_of(double evaluations) {
 
 // In rounds, where the effort is enough for several: from the start and from the best in turn, the
 // first best being the start justified. From an order that has been evaluated, and leaves it at
-// another.
+// another. Ends at `options.bound`, which is given.
 Words improve(Order& order, const Problem& problem, const Spelling& spelling, double limit,
-              std::uint64_t seed, const Target& target) {
+              RefineOptions options) {
   double passes = 0;
   for (const auto& word : order.words()) passes += static_cast<double>(word.size());
-  const int rounds = rounds_of(target.effort / passes);
+  const int rounds = rounds_of(options.effort / passes);
+  const double bound = options.bound->value();
+  options.effort /= std::max(rounds, 1);
   const Words start = order.words();
   Words best = justified(order, problem, spelling, limit);
   double score = order.score();
   double cost = order.cost();
-  for (int round = 0; round < rounds && cost > target.bound; ++round) {
+  for (int round = 0; round < rounds && cost > bound; ++round, ++options.seed) {
     order.restart(rounds > 1 && round % 2 == 0 ? start : best);
     order.evaluate();
-    Words tried = improve_once(order, seed + static_cast<unsigned>(round), kAllowances.at(round),
-                               {target.effort / rounds, target.bound, target.stop});
+    Words tried = improve_once(order, kAllowances.at(round), options);
     order.restart(tried);
     if (!order.evaluate() || order.score() >= score) continue;
     best = std::move(tried);
@@ -219,8 +214,7 @@ Words improve(Order& order, const Problem& problem, const Spelling& spelling, do
 // Refines a program of few microbatches and repeats its steady state for all of them. Leaves
 // `order` at another order.
 std::optional<Words> improve_short(Order& order, const Problem& problem, const Program& program,
-                                   const Spelling& spelling, double limit,
-                                   const RefineOptions& options) {
+                                   const Spelling& spelling, double limit, RefineOptions options) {
   const int letters = spelling.kinds * problem.shape.chunks;
   const int enough = 3 * problem.shape.devices + 2;
   const int excess = order.units() - enough;
@@ -234,9 +228,8 @@ std::optional<Words> improve_short(Order& order, const Problem& problem, const P
   if (!few.evaluate()) return std::nullopt;
   Problem shorter = problem;
   shorter.shape.microbatches = enough;
-  const Seconds bound = bound_like(program, shorter, Bytes(limit), order.has_blocks());
-  const Target target{options.effort, bound.value() * kRounding, options.stop};
-  few.restart(improve(few, shorter, spelling, limit, options.seed, target));
+  options.bound = kRounding * bound_like(program, shorter, Bytes(limit), order.has_blocks());
+  few.restart(improve(few, shorter, spelling, limit, std::move(options)));
   if (!few.evaluate()) return std::nullopt;
   std::optional<Words> best;
   std::vector<Words> tried;  // a steady state that repeats itself comes out alike from many places
@@ -267,15 +260,16 @@ Program refine(const Program& program, const Problem& problem, Bytes limit,
   const double bytes = limit.value() * kRounding;
   Order order(problem, problem.shape.units(), bytes, start->words, blocks, spelling);
   if (!order.evaluate()) return program;
-  const Seconds bound =
-      options.bound ? *options.bound : bound_like(program, problem, limit, blocks);
-  const Target target{options.effort / 2, bound.value() * kRounding, options.stop};
-  if (order.cost() <= target.bound) return program_of(problem, spelling, start->words);
+  RefineOptions longer = options;  // for the order of all microbatches
+  longer.seed += 1;
+  longer.effort /= 2;
+  longer.bound =
+      kRounding * (options.bound ? *options.bound : bound_like(program, problem, limit, blocks));
+  if (order.cost() <= longer.bound->value()) return program_of(problem, spelling, start->words);
   order.restart(improve_short(order, problem, program, spelling, bytes, options)
                     .value_or(std::move(start->words)));
   if (!order.evaluate()) return program;
-  return program_of(problem, spelling,
-                    improve(order, problem, spelling, bytes, options.seed + 1, target));
+  return program_of(problem, spelling, improve(order, problem, spelling, bytes, std::move(longer)));
 }
 
 }  // namespace pipesim

@@ -24,28 +24,6 @@ constexpr unsigned kFarthest = 8;  // places of a move
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// Simulates orders in turn, as programs of one case.
-class Simulator {
- public:
-  explicit Simulator(const Case& like) : case_(like) {}
-
-  SimulatedOrder run(Program program) {
-    case_.choice.program = std::make_shared<const Program>(std::move(program));
-    SimulatedOrder order{case_.choice.program, Seconds(kNone), Seconds(kNone)};
-    try {
-      const Report report = simulate(case_, nullptr, nullptr, Detail::kNumbers).report;
-      order.iteration = report.iteration;
-      order.time = time_of(report, case_.problem.objective);
-    } catch (const InfeasibleError&) {
-      // Its devices wait for each other.
-    }
-    return order;
-  }
-
- private:
-  Case case_;
-};
-
 // Each W directly behind its B as one BW: so one call sends its gradient and receives what the next
 // pass waits for.
 Program with_backwards_joined(const Program& program) {
@@ -79,20 +57,20 @@ bool move_any(Order& order, boost::random::mt19937_64& random) {
 }
 
 // Each W directly behind its B as one BW, or all apart, whichever is the shorter.
-SimulatedOrder run_both(Simulator& simulator, const Program& order) {
-  SimulatedOrder joined = simulator.run(with_backwards_joined(order));
-  SimulatedOrder apart = simulator.run(with_backwards_apart(order));
+SimulatedOrder run_both(Case& made, const Program& order) {
+  SimulatedOrder joined = simulated(made, with_backwards_joined(order));
+  SimulatedOrder apart = simulated(made, with_backwards_apart(order));
   return joined.iteration <= apart.iteration ? joined : apart;
 }
 
-SimulatedOrder shortest_of(Simulator& simulator, std::span<const Program> starts) {
-  SimulatedOrder best = run_both(simulator, starts.front());
+SimulatedOrder shortest_of(Case& made, std::span<const Program> starts) {
+  SimulatedOrder best = run_both(made, starts.front());
   for (const Program& start : starts.subspan(1)) {
-    SimulatedOrder other = run_both(simulator, start);
+    SimulatedOrder other = run_both(made, start);
     if (other.iteration < best.iteration) best = std::move(other);
   }
   if (best.iteration < Seconds(kNone)) return best;
-  return run_both(simulator, one_at_a_time(without_pairs(starts.front())));
+  return run_both(made, one_at_a_time(without_pairs(starts.front())));
 }
 
 }  // namespace
@@ -101,10 +79,23 @@ Seconds time_of(const Report& report, Objective objective) {
   return objective == Objective::kMakespan ? report.makespan_from_rest : report.cost;
 }
 
+SimulatedOrder simulated(Case& made, Program program) {
+  made.choice.program = std::make_shared<const Program>(std::move(program));
+  SimulatedOrder order{made.choice.program, Seconds(kNone), Seconds(kNone)};
+  try {
+    const Report report = simulate(made, nullptr, nullptr, Detail::kNumbers).report;
+    order.iteration = report.iteration;
+    order.time = time_of(report, made.problem.objective);
+  } catch (const InfeasibleError&) {
+    // Its devices wait for each other.
+  }
+  return order;
+}
+
 SimulatedOrder refine_blocking(const Case& like, std::span<const Program> starts,
                                const Problem& problem, Bytes limit, const RefineOptions& options) {
-  Simulator simulator(like);
-  SimulatedOrder best = shortest_of(simulator, starts);
+  Case made = like;
+  SimulatedOrder best = shortest_of(made, starts);
   const std::shared_ptr<const Program> start = best.program;
   const Program& program = *start;
   const auto spelling = spelled(program, problem);
@@ -125,7 +116,8 @@ SimulatedOrder refine_blocking(const Case& like, std::span<const Program> starts
     }
     spent += effort_of_trial;
     Program moved = program_of(problem, spelling->spelling, order.words());
-    SimulatedOrder trial = simulator.run(joined ? with_backwards_joined(moved) : std::move(moved));
+    SimulatedOrder trial =
+        simulated(made, joined ? with_backwards_joined(moved) : std::move(moved));
     if (trial.iteration <= best.iteration) {
       best = std::move(trial);
       words = order.words();

@@ -23,6 +23,9 @@ struct SimulatedOrder {
   Seconds time;       // by the problem's objective; likewise
 };
 
+// Simulates the case with this program, which it has from then on.
+SimulatedOrder simulated(Case& made, Program program);
+
 // The order of least iteration, from the shortest of `starts`, each with every W directly behind
 // its B as one BW or all apart. Where the devices of all wait for each other, microbatches first
 // run one at a time. Moves passes within their device and the limit, and keeps what makes the

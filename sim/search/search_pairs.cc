@@ -24,9 +24,7 @@ std::vector<const Found*> worth_refining(const std::vector<Found>& paired) {
     const auto is_beside = [&found](const Found* other) {
       return other->layout == found.layout && other->problem.placement == found.problem.placement;
     };
-    const auto is_same = [&](const Found* other) {
-      return is_beside(other) && other->program->same_order(*found.program);
-    };
+    const auto is_same = [&found](const Found* other) { return same_order(*other, found); };
     if (std::ranges::count_if(chosen, is_beside) == kRefined) continue;
     if (std::ranges::none_of(chosen, is_same)) chosen.push_back(&found);
   }
@@ -54,9 +52,7 @@ std::vector<Found> Search::starts_of_pairs(const std::vector<Found>& all, Bytes 
   }
   std::vector<Found> distinct;
   for (Found& start : starts) {
-    const auto is_same = [&start](const Found& other) {
-      return other.layout == start.layout && other.program->same_order(*start.program);
-    };
+    const auto is_same = [&start](const Found& other) { return same_order(other, start); };
     if (!gains_by_pairs(start.problem) || std::ranges::any_of(distinct, is_same)) continue;
     distinct.push_back(std::move(start));
   }

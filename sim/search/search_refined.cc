@@ -89,9 +89,8 @@ void Search::add_refined(const std::vector<Found>& all, BoundsWithin& bounds,
                          SearchResult& result) const {
   for (const Found& start : all) {
     const auto is_same = [&start](const Found& other) {
-      return stays(start) && stays(other) && other.layout == start.layout &&
-             other.problem.kind_of_unit == start.problem.kind_of_unit &&
-             other.program->same_order(*start.program);
+      return stays(start) && stays(other) && same_order(other, start) &&
+             other.problem.kind_of_unit == start.problem.kind_of_unit;
     };
     if (std::any_of(&all.front(), &start, is_same)) continue;
     const Seconds bound = bound_of(start, bounds, result);
