@@ -97,6 +97,30 @@ TEST(MindSpeed, AttendsToTheTokensThatAnIndexerFinds) {
   EXPECT_EQ(heads.latent->rope_head_size, 32);
 }
 
+// DeepSeek-V4's: a ratio a layer, of which that of an idle layer says nothing.
+TEST(MindSpeed, CompressesTokensByRatiosOfLayers) {
+  const std::string compressed =
+      kSpec +
+      "deepseek4_spec layer_spec --multi-latent-attention --qk-layernorm --qk-head-dim 256 "
+      "--qk-pos-emb-head-dim 64 --q-lora-rank 512 --o-lora-rank 384 --o-groups 4 --n-hash-layers 2 "
+      "--enable-mhc --hc-mult 3 --sliding-window-size 64 --position-embedding-type deepseek4 "
+      "--enable-dsa-indexer --index-topk 256 --kv-compress ";
+  const std::string ratios = "--use-sparse-flash-attn --compress-ratios 0 0 4 32 4 32 4 9 4 ";
+  const Transformer model = model_of(compressed + ratios + "--num-layers 9 --noop-layers 7");
+  EXPECT_EQ(model.layer_pattern, "WWXYXYXX");
+  EXPECT_EQ(model.attention_window, 64);
+  EXPECT_EQ(model.kv_channels, 256);
+  EXPECT_EQ(model.num_query_groups, 1);
+  EXPECT_EQ(model.rotary_percent, 0.25);
+  EXPECT_EQ(model.residual_streams, 3);
+  EXPECT_TRUE(model.sinks && !model.latent && model.positions == Positions::kRotary);
+  EXPECT_EQ(*model.compressed, (CompressedAttention{512, 4, 384, 32, 4}));
+  EXPECT_EQ(*model.sparse, (SparseAttention{64, 128, 256}));
+  EXPECT_EQ(stop_of(compressed + ratios + "--num-layers 9"), "compress_ratios") << "two ratios";
+  EXPECT_EQ(stop_of(compressed + ratios + "--num-layers 10"), "compress_ratios") << "one is missing";
+  EXPECT_EQ(stop_of(compressed + "--compress-ratios 0 0 4 32 4 32 4 4"), "enable_dsa_indexer");
+}
+
 TEST(MindSpeed, SeesAWindowInEverySecondLayer) {
   const Transformer model = model_of("--interleave-sliding-window 512");
   EXPECT_EQ(model.layer_pattern, "WG");

@@ -235,6 +235,23 @@ TEST(YamlSettings, TakesPrimusDispatcherBesideAFlagThatIsOff) {
             "true");
 }
 
+// DeepSeek-V4 as Primus names it, beside Megatron-LM's heads.
+TEST(YamlSettings, TakesPrimusCompressedAttention) {
+  const std::string compressed =
+      "model_type: deepseek_v4\nnum_layers: 4\nhidden_size: 64\nnum_attention_heads: 4\n"
+      "kv_channels: 32\nqk_pos_emb_head_dim: 8\nq_lora_rank: 16\no_lora_rank: 16\no_groups: 2\n"
+      "compress_ratios: \"[0, 4, 128, 4, 0]\"\nattn_sliding_window: 32\nattn_sink: true\nhc_mult: "
+      "2\nuse_v4_csa_attention_backend: triton_v1\nuse_v4_attention_backend: ";
+  const std::string text = scenario_of(megatron_draft(settings_of(compressed + "gluon\n"), ""));
+  for (const char* line : {"layer_pattern: \"WXYX\"", "residual_streams: 2", "kv_channels: 32",
+                           "attention_sinks: true", "num_query_groups: 1"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
+  const auto stops = megatron_draft(settings_of(compressed + "eager\n"), "").stops;
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].first, "enable_dsa_indexer");
+}
+
 TEST(YamlSettings, TakesTheModelOfANamedCheckpoint) {
   const Draft draft = megatron_draft(settings_of("hf_path: Qwen/Qwen3-8B\n"), "");
   EXPECT_EQ(draft.model_name, "qwen3-8b");

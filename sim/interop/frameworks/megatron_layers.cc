@@ -404,12 +404,13 @@ void keep_one_pattern(Draft& draft) {
                  "layer_pattern: windows, linear and sparse attention, of which two are set");
 }
 
-void put_layer_kinds(Settings& settings, long layers, long hidden, const std::string& hybrid,
-                     Draft& draft) {
+void put_layer_kinds(Settings& settings, const MegatronSizes& sizes, long hidden,
+                     const std::string& hybrid, Draft& draft) {
   if (hybrid.empty()) {
+    const long layers = sizes.layers - static_cast<long>(sizes.idle_layers.size());
     put_window(settings, layers, draft);
     put_gated_delta(settings, layers, draft);
-    put_sparse_attention(settings, layers, draft);
+    put_sparse_attention(settings, sizes, draft);
     keep_one_pattern(draft);
     return;
   }

@@ -21,9 +21,9 @@ std::vector<long> numbers_of(const std::string& text);
 // the pattern says where stages end.
 std::string hybrid_pattern(Settings& settings, MegatronSizes& sizes, Draft& draft);
 
-// The kinds of attention of `layers` layers; `hybrid` as hybrid_pattern gave it.
-void put_layer_kinds(Settings& settings, long layers, long hidden, const std::string& hybrid,
-                     Draft& draft);
+// The kinds of attention of the working layers; `hybrid` as hybrid_pattern gave it.
+void put_layer_kinds(Settings& settings, const MegatronSizes& sizes, long hidden,
+                     const std::string& hybrid, Draft& draft);
 
 // `ffn`: the size of a dense MLP, which an expert has unless it says otherwise.
 void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes, Draft& draft);

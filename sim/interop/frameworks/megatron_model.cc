@@ -6,6 +6,7 @@
 #include "sim/core/letters.h"
 #include "sim/interop/frameworks/layer_specs.h"
 #include "sim/interop/frameworks/megatron_layers.h"
+#include "sim/interop/frameworks/sparse_attention.h"
 
 namespace pipesim {
 namespace {
@@ -177,6 +178,7 @@ void put_vocabulary(Settings& settings, const MegatronSizes& sizes, Draft& draft
 }  // namespace
 
 void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
+  rename_compressed_attention(settings);
   // Sizes that are asked for stand as 1, so that the rest is asked for as well.
   const auto size = [&settings](const char* name) {
     const auto value = settings.number({name}, 1);
@@ -216,7 +218,8 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   if (const auto modules = settings.number({"mtp_num_layers"}); modules > 0) {
     put(draft.model, "mtp_num_layers", *modules);
   }
-  put_layer_kinds(settings, working, *hidden, pattern, draft);
+  put_layer_kinds(settings, sizes, *hidden, pattern, draft);
+  put_residual_streams(settings, draft);
   put_experts(settings, working, ffn, sizes, draft);
   put_latent(settings, draft);
 }

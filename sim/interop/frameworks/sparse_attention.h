@@ -1,11 +1,18 @@
-// Sparse attention as MindSpeed names it (DeepSeek-V3.2, GLM-5).
+// Sparse and compressed attention, and the residual streams that stand beside them, as MindSpeed and
+// Primus name them (DeepSeek-V3.2, DeepSeek-V4, GLM-5).
 #pragma once
 
 #include "sim/interop/frameworks/draft.h"
+#include "sim/interop/frameworks/megatron_sizes.h"
 
 namespace pipesim {
 
-// Puts an indexer and the pattern of `layers` layers where the settings enable one.
-void put_sparse_attention(Settings& settings, long layers, Draft& draft);
+// Says what compressed attention has in common with any other in Megatron-LM's settings, where it is
+// on: heads, their sizes, positions, sinks.
+void rename_compressed_attention(Settings& settings);
+// Puts an indexer, compression and the layers' pattern where the settings enable them.
+void put_sparse_attention(Settings& settings, const MegatronSizes& sizes, Draft& draft);
+// Hyper-connections.
+void put_residual_streams(Settings& settings, Draft& draft);
 
 }  // namespace pipesim
