@@ -103,7 +103,9 @@ Settings settings_of(const ImportOptions& options, const CommandLine& line, cons
     return read_json_settings("deepspeed", options.file, text, given);
   }
   if (yaml) {
-    return read_yaml_settings("megatron", options.file, text, given, reader);
+    Settings settings = read_yaml_settings("megatron", options.file, text, given, reader);
+    settings.refuse_other_files();
+    return settings;
   }
   return read_arguments(options.file, text, given, reader);
 }

@@ -4,7 +4,7 @@
 #include "sim/core/error.h"
 #include "sim/interop/configurations/bridge.h"
 #include "sim/interop/frameworks/draft.h"
-#include "sim/interop/frameworks/megatron_layers.h"
+#include "sim/interop/frameworks/number_list.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/interop/megatron/memory_log.h"
 #include "sim/planning/schedule.h"

@@ -48,9 +48,6 @@ TEST(MindSpeed, NamesItsLayersBySpecification) {
   EXPECT_FALSE(model_of(kSpec + "qwen3_spec layer_spec").output_gate);
   EXPECT_EQ(stop_of(kSpec + "qwen9_spec layer_spec"), "spec");
   EXPECT_EQ(stop_of("--spec megatron.core.models.gpt.gpt_layer_specs gpt_spec"), "");
-  const std::string primus = "--spec \"['primus.hybrid_mamba_mla_layer_specs', '";
-  EXPECT_EQ(stop_of(primus + "hybrid_stack_spec']\""), "");
-  EXPECT_EQ(stop_of(primus + "kda_hybrid_stack_spec']\""), "spec");
   const Transformer linear = model_of(kSpec +
                                       "qwen3_next_spec layer_spec --full-attention-interval 4 "
                                       "--mamba-d-conv 3 --mamba-expand 1 --mamba-chunk-size 32");
@@ -117,7 +114,8 @@ TEST(MindSpeed, CompressesTokensByRatiosOfLayers) {
   EXPECT_EQ(*model.compressed, (CompressedAttention{512, 4, 384, 32, 4}));
   EXPECT_EQ(*model.sparse, (SparseAttention{64, 128, 256}));
   EXPECT_EQ(stop_of(compressed + ratios + "--num-layers 9"), "compress_ratios") << "two ratios";
-  EXPECT_EQ(stop_of(compressed + ratios + "--num-layers 10"), "compress_ratios") << "one is missing";
+  EXPECT_EQ(stop_of(compressed + ratios + "--num-layers 10"), "compress_ratios")
+      << "one is missing";
   EXPECT_EQ(stop_of(compressed + "--compress-ratios 0 0 4 32 4 32 4 4"), "enable_dsa_indexer");
 }
 

@@ -23,6 +23,7 @@ TEST(RenamedSettings, AreThoseOfGptNeox) {
       "{\"pipe-parallel-size\": 4, \"model-parallel-size\": 2, \"num-layers\": 44,\n"
       "\"hidden-size\": 6144, \"num-attention-heads\": 64, \"seq-length\": 2048,\n"
       "\"norm\": \"layernorm\", \"pos-emb\": \"rotary\", \"no-weight-tying\": true,\n"
+      "\"rotary-pct\": 0.25, \"use-qk-layernorm\": true,\n"
       "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 32,\n"
       "\"checkpoint-activations\": true, \"zero_optimization\": {\"stage\": 1},\n"
       "\"fp16\": {\"enabled\": true}, \"vocab_size\": 50432, \"world_size\": 16}\n");
@@ -31,6 +32,8 @@ TEST(RenamedSettings, AreThoseOfGptNeox) {
   EXPECT_EQ(scenario.parallel.data, 2);
   EXPECT_EQ(scenario.batch.microbatches, 32);
   EXPECT_EQ(scenario.modelled->model.positions, Positions::kRotary);
+  EXPECT_EQ(scenario.modelled->model.rotary_percent, 0.25);
+  EXPECT_EQ(scenario.modelled->model.qk_norm, QkNorm::kPerHead);
   EXPECT_FALSE(scenario.modelled->model.tied_embeddings);
   EXPECT_TRUE(scenario.modelled->state.distributed_optimizer);
   EXPECT_EQ(scenario.schedules[0].recompute->granularity, RecomputeGranularity::kFull);

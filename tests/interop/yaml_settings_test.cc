@@ -78,6 +78,21 @@ TEST(YamlSettings, FollowsTheTrainingOfARunAndKnowsItsProgram) {
   };
   EXPECT_NO_THROW(program("gpt").refuse_other_models());
   EXPECT_THROW(program("rwkv").refuse_other_models(), InputError);
+  // Away from the run's file.
+  EXPECT_NO_THROW(settings_of(training));
+  EXPECT_THROW(settings_of("system: {tensor_model_parallel_size: 1}\nmodel: {num_layers: 4}\n"
+                           "data: {tokenizer: {tokenizer_path: words}}\n"),
+               InputError);
+}
+
+// A model of another library, and a file that starts containers.
+TEST(YamlSettings, RefusesFilesThatSayNothingOfATraining) {
+  const auto check = [](const char* text) { settings_of(text).refuse_other_files(); };
+  EXPECT_NO_THROW(check("train: {global_batch_size: 8}\n"));
+  EXPECT_THROW(
+      check("model: {config: {use_embedding: true}}\ntrainer: {config: {batch_size: 8}}\n"),
+      InputError);
+  EXPECT_THROW(check("kind: Job\nspec: {template: {replicas: 1}}\n"), InputError);
 }
 
 TEST(YamlSettings, ResolvesInterpolations) {
@@ -233,6 +248,35 @@ TEST(YamlSettings, TakesPrimusDispatcherBesideAFlagThatIsOff) {
   EXPECT_EQ(value(off + "enable_primus_turbo: false\n", "moe_enable_deepep"), "false");
   EXPECT_EQ(value("turbo_sync_free_moe_stage: 2\nenable_primus_turbo: true\n", "moe_enable_deepep"),
             "true");
+}
+
+// Primus' stack is pairs of a mixer and an MLP, whose specification says the mixer.
+TEST(YamlSettings, TakesPrimusHybridStacks) {
+  const auto draft = [](const std::string& stack, const std::string& more) {
+    return megatron_draft(
+        settings_of("model_type: mamba\nis_hybrid_model: true\nnum_layers: 16\nhidden_size: 128\n"
+                    "num_attention_heads: 4\nlinear_num_value_heads: 2\nlinear_value_head_dim: 32\n"
+                    "linear_num_key_heads: 2\nlinear_key_head_dim: 16\nspec: [primus.models."
+                    "hybrid_mamba_mla_layer_specs, " +
+                    stack + "]\n" + more),
+        "");
+  };
+  const auto has = [](const Draft& said, const std::string& line) {
+    return scenario_of(said).find(line + "\n") != std::string::npos;
+  };
+  const Draft mamba = draft("hybrid_stack_spec", "hybrid_attention_ratio: 0.25\n");
+  EXPECT_TRUE(mamba.stops.empty()) << summary_of(mamba);
+  EXPECT_TRUE(has(mamba, "layer_pattern: \"*-M-M-M-\""));
+  EXPECT_TRUE(has(mamba, "kind: mamba2"));
+  EXPECT_TRUE(has(mamba, "num_heads: 2")) << "as wide as the model, not twice";
+  EXPECT_TRUE(has(draft("hybrid_stack_spec", "hybrid_attention_ratio: 0.75\n"),
+                  "layer_pattern: \"*-*-*-*-*-M-*-M-\""));
+  const Draft delta = draft("gdn_hybrid_stack_spec", "");
+  EXPECT_TRUE(has(delta, "layer_pattern: \"M-\"") && has(delta, "kind: gated_delta"));
+  const Draft kimi = draft("kda_hybrid_stack_spec_no_te", "hybrid_override_pattern: \"*-M-M-\"\n");
+  EXPECT_TRUE(kimi.stops.empty()) << summary_of(kimi);
+  EXPECT_TRUE(has(kimi, "layer_pattern: \"*-M-M-\"") && has(kimi, "kind: kda"));
+  EXPECT_TRUE(has(kimi, "step_rank: 32") && has(kimi, "gate_rank: 32"));
 }
 
 // DeepSeek-V4 as Primus names it, beside Megatron-LM's heads.

@@ -146,7 +146,9 @@ void add_leaves(const JsonValue& value, const std::string& path, const Template&
     if (is_off(each, path)) return add_leaf(each, path + ".enabled", words, to);
   }
   for (const JsonValue& each : value.values()) {
-    add_leaves(each, path.empty() ? each.key() : fmt::format("{}.{}", path, each.key()), words, to);
+    std::string key = each.key();
+    std::ranges::replace(key, '-', '_');
+    add_leaves(each, path.empty() ? key : fmt::format("{}.{}", path, key), words, to);
   }
 }
 

@@ -54,10 +54,12 @@ LayerSpec layer_spec(Settings& settings, Draft& draft) {
   const auto program = settings.text({"program"}).value_or("");
   if (!text) return {.mamba = program.find("pretrain_mamba") != std::string::npos};
   const auto [module, object] = parts_of(*text);
-  // Primus' have Kimi's or gated delta attention in Mamba's place.
-  const bool other = object.starts_with("kda_") || object.starts_with("gdn_");
   const NamedSpec* found = find_spec(module);
-  if (found != nullptr && !other) return found->says;
+  LayerSpec says = found == nullptr ? LayerSpec{} : found->says;
+  // Primus' have Kimi's or gated delta attention in Mamba's place.
+  if (object.starts_with("kda_")) says.mixer = "kda";
+  if (object.starts_with("gdn_")) says.mixer = "gated_delta";
+  if (found != nullptr) return says;
   not_understood(draft, "spec", fmt::format("spec {}", *text));
   return {};
 }

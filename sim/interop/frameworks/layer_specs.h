@@ -11,8 +11,9 @@ namespace pipesim {
 
 // A specification, beside the settings.
 struct LayerSpec {
-  bool output_gate = false;  // attention's output is weighed (Qwen3-Next)
-  bool mamba = false;        // all layers are Mamba's
+  bool output_gate = false;      // attention's output is weighed (Qwen3-Next)
+  bool mamba = false;            // all layers are Mamba's
+  std::string mixer = "mamba2";  // linear_attention.kind of a hybrid pattern's layers M
   // Two layers around experts that work beside the second (LongCat-Flash).
   bool shortcut_experts = false;
 };

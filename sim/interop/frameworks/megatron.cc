@@ -13,6 +13,7 @@
 #include "sim/interop/frameworks/megatron_model.h"
 #include "sim/interop/frameworks/megatron_recompute.h"
 #include "sim/interop/frameworks/megatron_schedule.h"
+#include "sim/interop/frameworks/number_list.h"
 #include "sim/interop/frameworks/vision.h"
 #include "sim/read/model.h"
 

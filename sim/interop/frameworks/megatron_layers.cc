@@ -5,73 +5,11 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "sim/interop/frameworks/number_list.h"
 #include "sim/interop/frameworks/sparse_attention.h"
 
 namespace pipesim {
 namespace {
-
-// [a,b]*n and lists in brackets, joined by '+'.
-class ListExpression {
- public:
-  explicit ListExpression(std::string_view text) : text_(text) {}
-
-  // False where the text is no such expression, or too long.
-  bool read(std::vector<int>& to) { return sum(to, 0) && (skip(), at_ == text_.size()); }
-
- private:
-  static constexpr size_t kMost = 1 << 16;
-  static constexpr int kDepth = 16;
-
-  void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '"' || text_[at_] == '\'')) {
-      ++at_;
-    }
-  }
-  bool take(char c) {
-    skip();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  bool number(int& value) {
-    skip();
-    const auto [end, error] =
-        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    at_ = static_cast<size_t>(end - text_.data());
-    return error == std::errc() && value >= 0;
-  }
-  bool sum(std::vector<int>& to, int depth) {
-    if (depth > kDepth || !product(to, depth)) return false;
-    while (take('+')) {
-      if (!product(to, depth)) return false;
-    }
-    return true;
-  }
-  bool product(std::vector<int>& to, int depth) {
-    std::vector<int> values;
-    if (take('(')) {
-      if (!sum(values, depth + 1) || !take(')')) return false;
-    } else if (take('[')) {
-      int value = 0;
-      while (number(value)) {
-        values.push_back(value);
-        if (!take(',')) break;
-      }
-      if (!take(']')) return false;
-    } else {
-      return false;
-    }
-    int times = 1;
-    if (take('*') && !number(times)) return false;
-    if (values.empty()) return true;
-    if (values.size() * static_cast<size_t>(times) + to.size() > kMost) return false;
-    for (int i = 0; i < times; ++i) to.insert(to.end(), values.begin(), values.end());
-    return true;
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-};
 
 // The shortest text that the whole one repeats, its last repetition cut or not.
 std::string period_of(const std::string& text) {
@@ -141,6 +79,29 @@ void put_mamba(Settings& settings, long hidden, Draft& draft) {
   put(draft.model, "linear_attention.chunk_size", chunk);
 }
 
+// Gated delta attention, or Kimi's, whose decays and gate have the rank of a head.
+void put_delta(Settings& settings, const std::string& kind, Draft& draft) {
+  put(draft.model, "linear_attention.kind", kind);
+  put_sizes(settings,
+            {{"num_heads", "linear_num_value_heads"},
+             {"head_size", "linear_value_head_dim"},
+             {"key_heads", "linear_num_key_heads"},
+             {"key_head_size", "linear_key_head_dim"}},
+            draft);
+  put(draft.model, "linear_attention.conv_kernel",
+      settings.number({"mamba_d_conv"}, 1)
+          .value_or(settings.number_or_usual("linear_conv_kernel_dim")));
+  if (const auto chunk = settings.number({"mamba_chunk_size", "kda_chunk_size"}, 1)) {
+    put(draft.model, "linear_attention.chunk_size", *chunk);
+  }
+  (void)settings.find({"mamba_expand"});  // its heads have sizes of their own
+  if (kind != "kda") return;
+  const long rank = settings.number_or_usual("linear_value_head_dim");
+  put(draft.model, "linear_attention.step_rank", rank);
+  const bool whole = settings.is_set({"kda_use_full_rank_gate"});
+  if (!whole) put(draft.model, "linear_attention.gate_rank", rank);
+}
+
 void put_gated_delta(Settings& settings, long layers, Draft& draft) {
   const auto variant = settings.text({"experimental_attention_variant"});
   const auto frequency = settings.text({"linear_attention_freq"});
@@ -153,20 +114,7 @@ void put_gated_delta(Settings& settings, long layers, Draft& draft) {
   }
   const std::string every = interval > 0 ? fmt::format("{}", interval) : frequency.value_or("1");
   put_pattern("linear_attention_freq", every, letters_of(every, layers, 'R', 'G'), draft);
-  put(draft.model, "linear_attention.kind", "gated_delta");
-  put_sizes(settings,
-            {{"num_heads", "linear_num_value_heads"},
-             {"head_size", "linear_value_head_dim"},
-             {"key_heads", "linear_num_key_heads"},
-             {"key_head_size", "linear_key_head_dim"}},
-            draft);
-  put(draft.model, "linear_attention.conv_kernel",
-      settings.number({"mamba_d_conv"}, 1)
-          .value_or(settings.number_or_usual("linear_conv_kernel_dim")));
-  if (const auto chunk = settings.number({"mamba_chunk_size"}, 1)) {
-    put(draft.model, "linear_attention.chunk_size", *chunk);
-  }
-  (void)settings.find({"mamba_expand"});  // its heads have sizes of their own
+  put_delta(settings, "gated_delta", draft);
 }
 
 // (left, right), of which a causal model sees the left and the token itself.
@@ -299,33 +247,6 @@ long computing_experts(Settings& settings, long experts, long topk, Draft& draft
   return topk;
 }
 
-}  // namespace
-
-std::vector<int> frequencies_of(const std::string& text, long length) {
-  std::vector<int> values;
-  int every = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), every);
-  if (error == std::errc() && end == text.data() + text.size() && every > 0) {
-    for (long i = 0; i < length; ++i) values.push_back(i % every == 0 ? 1 : 0);
-    return values;
-  }
-  if (!ListExpression(text).read(values)) return {};
-  return std::cmp_equal(values.size(), length) ? values : std::vector<int>{};
-}
-
-std::vector<long> numbers_of(const std::string& text) {
-  std::vector<long> numbers;
-  for (const char* at = text.data(); at < text.data() + text.size();) {
-    long value = 0;
-    const auto [end, error] = std::from_chars(at, text.data() + text.size(), value);
-    if (error == std::errc()) numbers.push_back(value);
-    at = error == std::errc() ? end : at + 1;
-  }
-  return numbers;
-}
-
-namespace {
-
 // Every so many layers that are Mamba's becomes another, the first after `run` of them.
 void replace_evenly(std::string& layers, double run, char other) {
   constexpr double kHalf = 0.5;
@@ -415,7 +336,12 @@ void put_layer_kinds(Settings& settings, const MegatronSizes& sizes, long hidden
     return;
   }
   put(draft.model, "layer_pattern", "\"" + period_of(hybrid) + "\"");
-  if (hybrid.find('M') != std::string::npos) put_mamba(settings, hidden, draft);
+  if (hybrid.find('M') == std::string::npos) return;
+  if (sizes.mixer == "mamba2") {
+    put_mamba(settings, hidden, draft);
+  } else {
+    put_delta(settings, sizes.mixer, draft);
+  }
 }
 
 void put_experts(Settings& settings, long layers, long ffn, MegatronSizes& sizes, Draft& draft) {

@@ -3,19 +3,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "sim/interop/frameworks/draft.h"
 #include "sim/interop/frameworks/megatron_sizes.h"
 
 namespace pipesim {
-
-// A list as Megatron-LM's arguments write it: an int N (1: every one, N: every N-th), or a Python
-// expression of lists such as ([0]*3+[1]*58). `length` numbers; empty where it is neither.
-std::vector<int> frequencies_of(const std::string& text, long length);
-
-// Numbers of a list such as "61,62 63"; other words are left out.
-std::vector<long> numbers_of(const std::string& text);
 
 // The letters of a hybrid model's layers; empty where it is none. Sets sizes.layers_of_stage where
 // the pattern says where stages end.

@@ -6,6 +6,7 @@
 #include "sim/core/letters.h"
 #include "sim/interop/frameworks/layer_specs.h"
 #include "sim/interop/frameworks/megatron_layers.h"
+#include "sim/interop/frameworks/number_list.h"
 #include "sim/interop/frameworks/sparse_attention.h"
 
 namespace pipesim {
@@ -186,6 +187,7 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   };
   std::string pattern = hybrid_pattern(settings, sizes, draft);
   const LayerSpec spec = layer_spec(settings, draft);
+  sizes.mixer = spec.mixer;
   auto layers = size("num_layers");
   if (pattern.empty() && layers) pattern = spec_pattern(spec, *layers, sizes);
   if (!pattern.empty()) layers = static_cast<long>(pattern.size());

@@ -12,7 +12,8 @@ struct MegatronSizes {
   long context = 1;
   long chunks = 1;
   long layers = 0;
-  long parts = 1;  // layers here of one that the settings count
+  std::string mixer = "mamba2";  // linear_attention.kind of a hybrid pattern's layers M
+  long parts = 1;                // layers here of one that the settings count
   bool experts = false;
   bool learned_positions = false;          // whose number is a sequence's length without another
   bool zero_bubble = false;                // of the zero-bubble fork, whose sends are asynchronous

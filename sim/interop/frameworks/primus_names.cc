@@ -7,6 +7,8 @@
 namespace pipesim {
 namespace {
 
+constexpr double kHalf = 0.5;
+
 // Attention sinks, and the sliding window of every second layer.
 void rename_sinks(Settings& settings) {
   const long window = settings.number({"sink_sliding_window"}).value_or(0);
@@ -19,10 +21,52 @@ void rename_sinks(Settings& settings) {
   if (alternates) settings.add({"window_attn_skip_freq", {"2"}, where});
 }
 
+// Its own hybrid stack: pairs of a mixer and an MLP, of whose mixers a share attends. Up to a half,
+// an attending one stands before equal runs of the others.
+std::string paired_layers(long layers, double share) {
+  const long pairs = layers / 2;
+  const auto attending = static_cast<long>(static_cast<double>(pairs) * share);
+  const long other = pairs - attending;
+  std::string pattern;
+  if (share > kHalf) {
+    for (long i = other; i < attending; ++i) pattern += "*-";
+    for (long i = 0; i < other; ++i) pattern += "*-M-";
+    return pattern;
+  }
+  const long run = attending > 0 ? other / attending : 0;
+  for (long i = 0; i < attending; ++i) {
+    pattern += "*-";
+    for (long j = 0; j < run; ++j) pattern += "M-";
+  }
+  for (long i = attending * run; i < other; ++i) pattern += "M-";
+  return pattern;
+}
+
+// Its hybrid stack by the specification's name; false where the settings name another.
+bool rename_hybrid_stack(Settings& settings) {
+  const std::string spec = settings.seen("spec").value_or("");
+  const auto layers = settings.number({"num_layers"}, 2);
+  constexpr long kMostLayers = 1 << 16;
+  if (spec.find("hybrid_mamba_mla_layer_specs") == std::string::npos) return false;
+  if (!layers || *layers > kMostLayers) return false;
+  const Location where = settings.place("spec");
+  const double share = settings.real({"hybrid_attention_ratio"}).value_or(0);
+  const bool listed =
+      settings.seen("hybrid_override_pattern") || settings.seen("hybrid_layer_pattern");
+  (void)settings.find({"model_type", "hybrid_mlp_ratio", "is_hybrid_model"});
+  if (!listed) settings.add({"hybrid_layer_pattern", {paired_layers(*layers, share)}, where});
+  // The specification says it, whatever the settings do.
+  const bool wide = spec.find("mamba_hybrid_stack_spec") != std::string::npos;
+  settings.add({"mamba_expand", {wide ? "2" : "1"}, where});
+  settings.add({"hybrid_attention_ratio", {"0"}, where});
+  settings.add({"is_hybrid_model", {"false"}, where});
+  return true;
+}
+
 // Its Mamba models: a listed pattern, or Mamba layers alone. Ratios do not say where layers stand,
 // so they stop.
 void rename_mamba(Settings& settings) {
-  if (settings.seen("model_type") != "mamba") return;
+  if (settings.seen("model_type") != "mamba" || rename_hybrid_stack(settings)) return;
   const bool listed =
       settings.seen("hybrid_override_pattern") || settings.seen("hybrid_layer_pattern");
   const auto layers = settings.number({"num_layers"}, 1);

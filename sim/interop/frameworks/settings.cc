@@ -25,6 +25,8 @@ struct KnownSettings {
   std::map<std::string, std::optional<std::string>> defaults;
   // Settings and programs that only models of another kind have, with the kind.
   std::map<std::string, std::string> other_models;
+  // Settings of which a file of the framework has one; none: any file may be.
+  std::set<std::string> marks;
 };
 
 using KnownFrameworks = std::map<std::string, KnownSettings>;
@@ -50,6 +52,9 @@ KnownFrameworks read_frameworks() {
     known.light = words_at(map, "light_words");
     for (const auto& [setting, at] : map.require("default", "a map").entries()) {
       known.defaults[setting] = at.is_null() ? std::nullopt : std::optional(at.node().Scalar());
+    }
+    if (const auto marks = map.find("marks")) {
+      for (const YamlValue& each : marks->list()) known.marks.insert(each.text());
     }
     const auto others = map.find("other_models");
     if (!others) continue;
@@ -320,6 +325,16 @@ bool Settings::trains_other_model(const std::string& program) const {
   return is_program(program, "pretrain_bert") || std::ranges::any_of(others, [&](const auto& each) {
            return is_program(program, each.first);
          });
+}
+
+void Settings::refuse_other_files() const {
+  const std::set<std::string>& marks = known_settings(framework_).marks;
+  const bool own = std::ranges::any_of(
+      settings_, [&marks](const Setting& setting) { return marks.contains(setting.name); });
+  if (own || marks.empty()) return;
+  throw InputError({file_, 1, 1, ""},
+                   "none of its settings is one of Megatron-LM's, such as num_layers or "
+                   "tensor_model_parallel_size: pipesim reads files that say how to train");
 }
 
 void Settings::refuse_other_models() const {

@@ -125,6 +125,8 @@ class Settings {
   // InputError at a setting or program of a model that scenarios cannot describe (other_models in
   // frameworks.yaml).
   void refuse_other_models() const;
+  // InputError at a file without a setting that says how to train (marks in frameworks.yaml).
+  void refuse_other_files() const;
 
  private:
   // Taken, asked for, or a variable of the script.

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "sim/interop/frameworks/megatron_layers.h"
+#include "sim/interop/frameworks/number_list.h"
 
 namespace pipesim {
 namespace {
@@ -35,25 +35,24 @@ std::optional<std::string> compressed_letters(const std::vector<long>& ratios,
   for (long i = 0; i < sizes.layers; ++i) {
     if (std::ranges::count(sizes.idle_layers, i) > 0) continue;
     if (std::cmp_greater_equal(i, ratios.size())) return std::nullopt;
-    const bool all = ratios[i] > 1 && ratios[i] != kIndexedRatio;
-    if (all && other > 0 && ratios[i] != other) return std::nullopt;
-    if (all) other = ratios[i];
-    letters += ratios[i] <= 1 ? 'W' : all ? 'Y' : 'X';
+    const long ratio = ratios[static_cast<size_t>(i)];
+    const bool all = ratio > 1 && ratio != kIndexedRatio;
+    if (all && other > 0 && ratio != other) return std::nullopt;
+    if (all) other = ratio;
+    letters += ratio <= 1 ? 'W' : all ? 'Y' : 'X';
   }
   return letters;
 }
 
 // The ratio of layers Y.
 long whole_ratio(const std::vector<long>& ratios) {
-  const auto found = std::ranges::find_if(
-      ratios, [](long ratio) { return ratio > 1 && ratio != kIndexedRatio; });
+  const auto found =
+      std::ranges::find_if(ratios, [](long ratio) { return ratio > 1 && ratio != kIndexedRatio; });
   return found == ratios.end() ? kUsualRatio : *found;
 }
 
 // Primus' models of DeepSeek-V4, which have its attention and residual streams by their name.
-bool is_primus_v4(const Settings& settings) {
-  return settings.seen("model_type") == "deepseek_v4";
-}
+bool is_primus_v4(const Settings& settings) { return settings.seen("model_type") == "deepseek_v4"; }
 
 // Each layer's ratio, where compression is on.
 std::optional<std::string> compression_ratios(Settings& settings) {

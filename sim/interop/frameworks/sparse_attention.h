@@ -1,5 +1,5 @@
-// Sparse and compressed attention, and the residual streams that stand beside them, as MindSpeed and
-// Primus name them (DeepSeek-V3.2, DeepSeek-V4, GLM-5).
+// Sparse and compressed attention and residual streams, as MindSpeed and Primus name them
+// (DeepSeek-V3.2, DeepSeek-V4, GLM-5).
 #pragma once
 
 #include "sim/interop/frameworks/draft.h"
@@ -7,8 +7,8 @@
 
 namespace pipesim {
 
-// Says what compressed attention has in common with any other in Megatron-LM's settings, where it is
-// on: heads, their sizes, positions, sinks.
+// Where compressed attention is on, says its heads, their sizes, positions and sinks by
+// Megatron-LM's settings.
 void rename_compressed_attention(Settings& settings);
 // Puts an indexer, compression and the layers' pattern where the settings enable them.
 void put_sparse_attention(Settings& settings, const MegatronSizes& sizes, Draft& draft);

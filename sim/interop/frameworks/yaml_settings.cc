@@ -99,7 +99,7 @@ class YamlSettings {
     const YamlValue root = open(file, text);
     if (!root.is_map()) root.fail("expected a map of settings");
     collect_root(root, 0);
-    if (has_section(root, "system") && has_section(root, "model")) take_program(file);
+    if (has_section(root, "system") && has_section(root, "model")) take_program(file, root);
     for (const Leaf& leaf : leaves_) add(leaf);
     // NeMo's default. Its files alone say how to train beside the model.
     const bool nemo = has_section(root, "trainer") && has_section(root, "model");
@@ -145,14 +145,28 @@ class YamlSettings {
     settings_.note("bf16, as the recipes of Megatron-Bridge have it");
   }
   // FlagScale's file of the run, train.yaml, says the program of the files in the folder train.
-  void take_program(const std::string& file) {
+  void take_program(const std::string& file, const YamlValue& root) {
     const auto folder = std::filesystem::absolute(file).parent_path().filename().string();
     const std::string path = fmt::format("../{}.yaml", folder);
     const auto text = reader_(path);
-    if (!text) return;
+    if (!text) return refuse_untyped_tokenizer(root);
     const YamlValue run = open(path, *text);
     static const Path kProgram{"experiment", "task", "entrypoint"};
     if (run.is_map()) find_program(run, kProgram);
+  }
+  // All of FlagScale's programs with Megatron-LM's settings need the tokenizer's type but RWKV's.
+  static void refuse_untyped_tokenizer(const YamlValue& root) {
+    for (const auto& [section, data] : root.all_entries()) {
+      if (section != "data" || !data.is_map()) continue;
+      for (const auto& [key, tokenizer] : data.all_entries()) {
+        if (key != "tokenizer" || !tokenizer.is_map() || scalar_of(tokenizer, "tokenizer_type")) {
+          continue;
+        }
+        tokenizer.fail(
+            "no tokenizer_type, which FlagScale's GPT needs: its RWKV alone trains without, which "
+            "pipesim does not simulate");
+      }
+    }
   }
   void find_program(const YamlValue& map, std::span<const std::string> path) {
     for (const auto& [key, value] : map.all_entries()) {
