@@ -1,105 +1,54 @@
 #include "schedules/zb_v_rounds.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace pipesim {
 
 RoundsPlanner::RoundsPlanner(const Problem& problem)
     : last_(problem.shape.devices - 1),
       microbatches_(problem.shape.microbatches),
-      objective_(problem.objective),
-      devices_(problem.shape.devices),
-      forward_arrival_(2 * devices_.size(), microbatches_),
-      backward_arrival_(forward_arrival_),
-      backwards_(devices_.size(), 2 * microbatches_),
-      allowed_(devices_.size()),
-      wanted_(devices_.size()),
-      stuck_(devices_.size() + 2),
-      lists_(devices_.size()) {
-  for (const StageCost& cost : problem.stages) transfer_.push_back(ticks(cost.transfer));
-  for (int d = 0; d <= last_; ++d) {
-    for (const int c : {0, 1}) {
-      const StageCost& cost = problem.stage(stage(d, c));
-      Chunk& chunk = at(d).at(c);
-      chunk.forward = ticks(cost.forward);
-      chunk.backward = ticks(cost.backward_input);
-      chunk.weight = ticks(cost.backward_weight);
-      chunk.activation = cost.activation.value();
-      chunk.weight_stash = cost.weight_stash.value();
-      at(d).spare -= microbatches_ * (chunk.forward + chunk.backward + chunk.weight);
-    }
-    most_work_ = std::max(most_work_, -at(d).spare);
-    lists_[d].reserve(6 * microbatches_);
-  }
-  for (Device& device : devices_) device.spare += most_work_;
+      player_(problem, ticks),
+      start_(player_),
+      allowed_(problem.shape.devices),
+      wanted_(problem.shape.devices),
+      stuck_(problem.shape.devices + 2) {
+  const double most = player_.most_work();
+  for (int d = 0; d <= last_; ++d) player_.device(d).spare = most - player_.device(d).work;
 }
 
 void RoundsPlanner::set_limit(Bytes limit) {
   room_.set_limit(limit);
-  reset();
+  player_.reset();
+  std::ranges::fill(stuck_, std::uint8_t{0});
   warm_up();
   even_out();
   run_backwards();
-  start_ = {devices_, lists_, most_idle_};
+  start_ = player_;
 }
 
 // How much less each device idled than the one that idled most.
 std::vector<double> RoundsPlanner::slack() const {
   std::vector<double> slack;
-  for (const Device& device : devices_) slack.push_back(most_idle_ - device.idle);
+  for (int d = 0; d <= last_; ++d) slack.push_back(player_.most_idle() - player_.device(d).idle);
   return slack;
 }
 
 [[gnu::flatten]] PlanTime RoundsPlanner::run(const RoundsChoices& choices, const PlanTime& most) {
   choices_ = choices;
-  // A device has its work left, beside what it has idled.
-  const auto hopeless = [&] {
-    PlanTimer timer(objective_);
-    for (const Device& device : devices_) {
-      timer.add(device.first_start, device.first_start + most_work_ + device.idle);
-    }
-    return timer.time() >= most;
-  };
-  go_back_to_start();
+  player_ = start_;
+  std::ranges::fill(stuck_, std::uint8_t{0});
   met_forward_ = met_backward_ = false;
-  for (bool any = true; any && !hopeless();) {
+  for (bool any = true; any;) {
+    if (player_.least_time() >= most) return {};
     any = run_forwards();
     any = run_backwards() || any;
   }
-  if (hopeless()) return {};
-  PlanTimer timer(objective_);
-  for (int d = 0; d <= last_; ++d) {
-    while (at(d).owed > 0) run_weight(d);
-    timer.add(at(d).first_start, at(d).clock);
-  }
-  return timer.time();
-}
-
-void RoundsPlanner::reset() {
-  for (Device& device : devices_) {
-    for (Chunk& chunk : device.chunk) chunk.f = chunk.b = chunk.w = 0;
-    device.clock = device.first_start = 0;
-    device.idle = -device.spare;
-    device.owed = device.next_weight = 0;
-  }
-  for (auto& list : lists_) list.clear();
-  std::ranges::fill(stuck_, std::uint8_t{0});
-  most_idle_ = 0;
+  return player_.finish();
 }
 
 bool RoundsPlanner::same_with(const RoundsChoices& others) const {
   return (others.delay_forward == choices_.delay_forward || !met_forward_) &&
          (others.delay_backward == choices_.delay_backward || !met_backward_);
-}
-
-// Messages that were sent before stay where they are.
-void RoundsPlanner::go_back_to_start() {
-  devices_ = start_.devices;
-  lists_ = start_.lists;
-  std::ranges::fill(stuck_, std::uint8_t{0});
-  most_idle_ = start_.most_idle;
 }
 
 // One F0 everywhere; then, from the last device to the first, its first F1, before it as many F0 as
@@ -108,17 +57,17 @@ void RoundsPlanner::warm_up() {
   for (int d = 0; d <= last_; ++d) run_forward(d, 0);
   const auto one_more = [this](int last) {
     for (int d = 0; d <= last; ++d) {
-      if (!fits(at(d), 0)) return false;
+      if (!fits(d, 0)) return false;
     }
     for (int d = 0; d <= last; ++d) run_forward(d, 0);
     return true;
   };
   for (int d = last_; d >= 0; --d) {
-    const Device& device = at(d);
+    const Player::Chunk& first = at(d, 0);
     // Until its first B the device takes another d pairs of F, to keep up with the first device.
-    const double pairs = (d + 1) * (device.at(0).activation + device.at(1).activation);
-    while (d < last_ && device.at(0).f < microbatches_ && room_.fits(device.held() + pairs) &&
-           device.clock + device.at(0).forward <= forward_arrival(d, 1)) {
+    const double pairs = (d + 1) * (first.activation + at(d, 1).activation);
+    while (d < last_ && first.f < microbatches_ && room_.fits(player_.held(d) + pairs) &&
+           player_.device(d).clock + first.forward <= player_.forward_arrival(at(d, 1))) {
       if (!one_more(d)) break;
     }
     run_forward(d, 1);
@@ -140,9 +89,9 @@ void RoundsPlanner::even_out() {
     return any;
   };
   const auto is_even = [this](int d) {
-    const int mine = at(d).at(1).f;
-    const int before = at(d - 1).at(1).f;
-    return at(d).at(0).f + mine >= at(d - 1).at(0).f + before &&
+    const int mine = at(d, 1).f;
+    const int before = at(d - 1, 1).f;
+    return at(d, 0).f + mine >= at(d - 1, 0).f + before &&
            (mine > before || before == microbatches_);
   };
   for (int d = 1; d <= last_; ++d) {
@@ -157,7 +106,7 @@ bool RoundsPlanner::run_backwards() {
   const auto try_to_run = [&](int d, int chunk) {
     if (stuck_[d + 1] != 0 || !can_backward(d, chunk)) return false;
     bool* met = chunk == 0 ? nullptr : &met_backward_;
-    fill_gap(d, backward_arrival(d, chunk), choices_.delay_backward || chunk == 0, met);
+    fill_gap(d, player_.backward_arrival(at(d, chunk)), choices_.delay_backward || chunk == 0, met);
     run_backward(d, chunk);
     any = true;
     return true;
@@ -175,11 +124,11 @@ bool RoundsPlanner::run_backwards() {
 
 // The chunk whose B the device should run next; -1 for none.
 int RoundsPlanner::wanted_backward(int d) const {
-  const Device& device = at(d);
-  if (device.at(0).b == microbatches_) return -1;
-  if (device.at(0).b >= device.at(1).b) return 1;
-  if (d == last_ || device.at(1).b == microbatches_) return 0;
-  return at(d + 1).at(0).b > device.at(0).b ? 0 : 1;
+  const int b0 = at(d, 0).b;
+  const int b1 = at(d, 1).b;
+  if (b0 == microbatches_) return -1;
+  if (b0 >= b1) return 1;
+  return b1 == microbatches_ || can_backward(d, 0) ? 0 : 1;
 }
 
 // One F on every device that has one.
@@ -193,8 +142,8 @@ bool RoundsPlanner::run_forwards() {
       stuck = can_backward(d, 0) || can_backward(d, 1) ? 0 : 1;
       continue;
     }
-    make_room(d, at(d).at(chunk).activation);
-    fill_gap(d, forward_arrival(d, chunk), choices_.delay_forward, &met_forward_);
+    make_room(d, at(d, chunk).activation);
+    fill_gap(d, player_.forward_arrival(at(d, chunk)), choices_.delay_forward, &met_forward_);
     run_forward(d, chunk);
     any = true;
   }
@@ -202,98 +151,51 @@ bool RoundsPlanner::run_forwards() {
 }
 
 int RoundsPlanner::wanted_forward(int d) {
-  if (at(d).at(1).f < at(d).at(0).f && can_forward(d, 1)) return 1;
+  if (at(d, 1).f < at(d, 0).f && can_forward(d, 1)) return 1;
   return can_forward(d, 0) ? 0 : -1;
 }
 
-bool RoundsPlanner::fits(const Device& device, int c) {
-  if (!room_.fits(device.held_without_owed() + device.at(c).activation)) return false;
-  const int ahead = device.at(0).f + 1 - device.at(1).f;
-  return c == 1 || room_.fits(ahead * device.at(0).activation + device.at(1).activation);
+bool RoundsPlanner::fits(int d, int c) {
+  const Player::Chunk& first = at(d, 0);
+  const Player::Chunk& second = at(d, 1);
+  const double held = first.held_without_owed() + second.held_without_owed();
+  if (!room_.fits(held + at(d, c).activation)) return false;
+  return c == 1 || room_.fits((first.f + 1 - second.f) * first.activation + second.activation);
 }
 
 bool RoundsPlanner::can_forward(int d, int c) {
-  const int next = at(d).at(c).f;
-  if (next == microbatches_) return false;
-  const int sent = c == 0      ? (d == 0 ? microbatches_ : at(d - 1).at(0).f)
-                   : d < last_ ? at(d + 1).at(1).f
-                               : at(d).at(0).f;
-  return sent > next && fits(at(d), c);
+  return player_.forward_sent(at(d, c)) && fits(d, c);
 }
 
-bool RoundsPlanner::can_backward(int d, int c) const {
-  const int next = at(d).at(c).b;
-  if (c == 1) return (d == 0 ? at(d).at(1).f : at(d - 1).at(1).b) > next;
-  return (d == last_ ? at(d).at(1).b : at(d + 1).at(0).b) > next;
-}
-
-double RoundsPlanner::forward_arrival(int d, int c) const {
-  const int vs = stage(d, c);
-  return vs == 0 ? kNoWait : forward_arrival_(vs - 1, at(d).at(c).f);
-}
-
-double RoundsPlanner::backward_arrival(int d, int c) const {
-  const int vs = stage(d, c);
-  return vs == 2 * last_ + 1 ? kNoWait : backward_arrival_(vs + 1, at(d).at(c).b);
-}
+bool RoundsPlanner::can_backward(int d, int c) const { return player_.backward_sent(at(d, c)); }
 
 // Runs owed W while the device would wait for `arrival`; `met`: where `delay` decided it.
 void RoundsPlanner::fill_gap(int d, double arrival, bool delay, bool* met) {
-  const Device& device = at(d);
-  while (device.owed > 0 && device.clock < arrival) {
-    const int c = backwards_(d, device.next_weight);
-    if (device.clock + device.at(c).weight > arrival) {
-      const double bearable = std::max(most_idle_, allowed_[d]) - device.idle;
+  const Player::Device& device = player_.device(d);
+  while (device.owed() > 0 && device.clock < arrival) {
+    if (device.clock + player_.owed_longest(d).weight > arrival) {
+      const double bearable = std::max(player_.most_idle(), allowed_[d]) - device.idle;
       if (arrival - device.clock <= bearable) return;
       if (met != nullptr) *met = true;
       if (!delay) return;
     }
-    run_weight(d);
+    player_.run_weight(d);
   }
 }
 
 void RoundsPlanner::make_room(int d, double bytes) {
-  while (at(d).owed > 0 && !room_.fits(at(d).held() + bytes)) run_weight(d);
+  while (player_.device(d).owed() > 0 && !room_.fits(player_.held(d) + bytes))
+    player_.run_weight(d);
 }
 
 void RoundsPlanner::run_forward(int d, int c) {
-  Chunk& chunk = at(d).at(c);
-  append(d, PassKind::kF, chunk.f, c, forward_arrival(d, c), chunk.forward);
-  const int vs = stage(d, c);
-  forward_arrival_(vs, chunk.f++) = at(d).clock + transfer_[vs];
+  player_.run_forward(at(d, c));
+  unstick(d);
 }
 
 void RoundsPlanner::run_backward(int d, int c) {
-  Device& device = at(d);
-  Chunk& chunk = device.at(c);
-  append(d, PassKind::kB, chunk.b, c, backward_arrival(d, c), chunk.backward);
-  backwards_(d, device.next_weight + device.owed++) = static_cast<std::uint8_t>(c);
-  const int vs = stage(d, c);
-  const double transfer = vs > 0 ? transfer_[vs - 1] : 0;
-  backward_arrival_(vs, chunk.b++) = device.clock + transfer;
-}
-
-void RoundsPlanner::run_weight(int d) {
-  Device& device = at(d);
-  const int c = backwards_(d, device.next_weight++);
-  append(d, PassKind::kW, device.at(c).w++, c, kNoWait, device.at(c).weight);
-  --device.owed;
-}
-
-void RoundsPlanner::append(int d, PassKind kind, int microbatch, int chunk, double arrival,
-                           double seconds) {
-  Device& device = at(d);
-  const double start = std::max(device.clock, arrival);
-  if (device.at(0).f > 0) {
-    device.idle += start - device.clock;
-    most_idle_ = std::max(most_idle_, device.idle);
-  } else {
-    device.first_start = start;
-  }
-  device.clock = start + seconds;
-  const size_t here = d + 1;
-  stuck_[here - 1] = stuck_[here] = stuck_[here + 1] = 0;
-  lists_[d].push_back(make_pass(kind, microbatch, chunk));
+  player_.run_backward(at(d, c));
+  unstick(d);
 }
 
 RoundsPlan PublishedRounds::plan(Bytes limit, const PlanTime& most) {

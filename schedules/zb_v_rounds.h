@@ -12,15 +12,16 @@
 // wherever one may run. O(passes), no allocation in `run`.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
-#include "sim/core/grid.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/planning/plan_time.h"
+#include "sim/planning/player.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
@@ -51,86 +52,41 @@ class RoundsPlanner {
   // Idle seconds that each device may have at least, for the next runs.
   void allow(std::vector<double> idle) { allowed_ = std::move(idle); }
   [[nodiscard]] std::vector<double> slack() const;
-  [[nodiscard]] PassLists& lists() { return lists_; }
+  [[nodiscard]] PassLists& lists() { return player_.lists(); }
 
  private:
-  struct Chunk {
-    double forward = 0, backward = 0, weight = 0;
-    double activation = 0, weight_stash = 0;
-    int f = 0, b = 0, w = 0;  // passes run
-  };
-
-  struct Device {
-    std::array<Chunk, 2> chunk;
-    double spare = 0;  // how much less work it has than the device that has most
-    double clock = 0, first_start = 0;
-    double idle = 0;  // since the first F, less what it has to spare
-    int owed = 0;     // W
-    int next_weight = 0;
-
-    [[nodiscard]] const Chunk& at(int c) const { return chunk[c]; }
-    [[nodiscard]] Chunk& at(int c) { return chunk[c]; }
-    // From the counts, so that rounding does not pile up.
-    [[nodiscard]] double held_without_owed() const {
-      return (at(0).f - at(0).b) * at(0).activation + (at(1).f - at(1).b) * at(1).activation;
-    }
-    [[nodiscard]] double held() const {
-      return held_without_owed() + (at(0).b - at(0).w) * at(0).weight_stash +
-             (at(1).b - at(1).w) * at(1).weight_stash;
-    }
-  };
-
-  // All up to the first B of every device: no W can run before, so that nothing is chosen.
-  struct Start {
-    std::vector<Device> devices;
-    PassLists lists;
-    double most_idle = 0;
-  };
-
-  void reset();
-  void go_back_to_start();
   void warm_up();
   void even_out();
   bool run_backwards();
   bool run_forwards();
 
-  bool fits(const Device& device, int chunk);
+  bool fits(int device, int chunk);
   bool can_forward(int device, int chunk);
   [[nodiscard]] bool can_backward(int device, int chunk) const;
   int wanted_forward(int device);
   [[nodiscard]] int wanted_backward(int device) const;
-  [[nodiscard]] double forward_arrival(int device, int chunk) const;
-  [[nodiscard]] double backward_arrival(int device, int chunk) const;
 
   void fill_gap(int device, double arrival, bool delay, bool* met);
   void make_room(int device, double bytes);
   void run_forward(int device, int chunk);
   void run_backward(int device, int chunk);
-  void run_weight(int device);
-  void append(int device, PassKind kind, int microbatch, int chunk, double arrival, double seconds);
+  // It and its neighbours may have something to run again.
+  void unstick(int device) { std::fill_n(stuck_.begin() + device, 3, std::uint8_t{0}); }
 
-  [[nodiscard]] Device& at(int d) { return devices_[d]; }
-  [[nodiscard]] const Device& at(int d) const { return devices_[d]; }
-  [[nodiscard]] int stage(int d, int chunk) const { return chunk == 0 ? d : 2 * last_ + 1 - d; }
+  [[nodiscard]] Player::Chunk& at(int d, int chunk) { return player_.chunk(d, chunk); }
+  [[nodiscard]] const Player::Chunk& at(int d, int chunk) const { return player_.chunk(d, chunk); }
 
   int last_;  // device
   int microbatches_;
-  Objective objective_;
   Room room_;
-  double most_work_ = 0;
+  Player player_;
+  // All up to the first B of every device: no W can run before, so that nothing is chosen.
+  Player start_;
   RoundsChoices choices_{};
   bool met_forward_ = false, met_backward_ = false;  // whether the last run came to a choice
-  std::vector<Device> devices_;
-  std::vector<double> transfer_;  // by stage
-  // At the next stage, by stage and microbatch.
-  Grid<double> forward_arrival_, backward_arrival_;
-  Grid<std::uint8_t> backwards_;  // the chunk of every B, in their order, by device
   std::vector<double> allowed_;
   std::vector<int> wanted_;
   std::vector<std::uint8_t> stuck_;  // nothing to run until it or a neighbour has run something
-  double most_idle_ = 0;             // of all devices
-  PassLists lists_;
-  Start start_;
 };
 
 struct RoundsPlan {
