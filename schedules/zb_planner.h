@@ -12,16 +12,16 @@
 //     is room for one more F, and for what a B acquires, as soon as the owed W have run.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "sim/core/grid.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/planning/justify.h"
 #include "sim/planning/plan_time.h"
+#include "sim/planning/player.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 
@@ -54,39 +54,11 @@ class ZbPlanner {
     std::vector<Steady> steady;
     // The most that fitted in the last run of each. Within any higher limit that run would be the
     // same.
-    std::vector<double> asked;
-  };
-
-  // One device: what its passes cost, and how far it has come.
-  struct Device {
-    double forward = 0, backward = 0, weight = 0;
-    double to_upstream = 0, to_downstream = 0;
-    double activation = 0, weight_stash = 0;
-    double work = 0;  // of all its passes
-    double way = 0;   // of a makespan: of the first F to it
-
-    int f = 0, b = 0, w = 0;  // passes run, each kind in order of microbatches
-    double clock = 0;
-    double idle = 0;  // since the first F
-    double first_start = 0;
-    double backward_end = 0;
-
-    void reset() {
-      f = b = w = 0;
-      clock = idle = first_start = 0;
-    }
-    [[nodiscard]] bool owes_weight() const { return w < b; }
-    // Bytes that B acquires where W needs more than F left.
-    [[nodiscard]] double growth() const { return std::max(0.0, weight_stash - activation); }
-    // From the counts, so that rounding does not pile up.
-    [[nodiscard]] double held() const {
-      return f * activation - b * (activation - weight_stash) - w * weight_stash;
-    }
+    std::vector<Bytes> asked;
   };
 
   static Choices published_choices(double patience);
   static std::vector<Choices> all_choices();
-  void set_messages(const Problem& problem);
   void try_limits(Bytes limit);
   // True if the last run met no choice that `others` would take differently: theirs would be the
   // same.
@@ -99,40 +71,29 @@ class ZbPlanner {
   void run_forwards();
   void run_backwards();
 
-  [[nodiscard]] bool fits(double bytes);
   [[nodiscard]] bool wants_forward(int device);
   [[nodiscard]] bool delays_backward(int device);
-  [[nodiscard]] double weights_before_forward(const Device& device);
-  [[nodiscard]] double forward_arrival(int device) const;
-  [[nodiscard]] double backward_arrival(int device) const;
+  [[nodiscard]] double weights_before_forward(int device);
+  // Idle seconds before the device idles more than any has so far.
+  [[nodiscard]] double bearable(int d) const {
+    return player_.most_idle() - player_.device(d).idle;
+  }
   void fill_gap(int device, double arrival);
 
-  void run_forward(int device);
-  void run_backward(int device);
-  void run_weight(int device);
-  void append(int device, PassKind kind, int microbatch, double arrival, double seconds);
-
-  [[nodiscard]] Device& at(int d) { return devices_[d]; }
-  [[nodiscard]] const Device& at(int d) const { return devices_[d]; }
+  [[nodiscard]] Player::Chunk& at(int d) { return player_.chunk(d, 0); }
+  [[nodiscard]] double clock(int d) const { return player_.device(d).clock; }
+  [[nodiscard]] bool owes_weight(int d) const { return player_.device(d).owed() > 0; }
 
   const Problem& problem_;
   int last_;  // device
   int microbatches_;
   std::vector<Choices> all_;
-  std::vector<Device> devices_;
+  Player player_;
+  Room room_;
 
-  Steady steady_;  // of the run
-  double limit_ = 0;
-  double asked_ = 0;  // most that was found to fit
-  PlanTime most_;     // at which the run is given up
-  // True if the run takes at least as much in time, and in span; true if it is given up.
-  bool takes_time_ = false, takes_span_ = false;
-  bool hopeless_ = false;
+  Steady steady_;                             // of the run
   bool met_skip_ = false, met_fill_ = false;  // whether it came to a choice of that kind
   std::vector<int> warm_up_;                  // forwards before the first B, by device
-  Grid<double> forward_end_;                  // by device and microbatch
-  double most_idle_ = 0;                      // of all devices
-  PassLists lists_;
 
   std::optional<Justifier> as_they_are_;  // where runs are for other messages: tells what they cost
   PlanTime least_;

@@ -29,6 +29,7 @@ class Room {
   // Counts bytes that are known to fit.
   void take(double bytes) { asked_ = std::max(asked_, bytes); }
 
+  [[nodiscard]] double limit() const { return limit_; }
   // The most that has fitted: with any limit from there on up to the one set, all would have.
   [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
 
