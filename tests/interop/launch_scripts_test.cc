@@ -362,6 +362,27 @@ TEST(LaunchScript, KnowsBertByItsVocabulary) {
   EXPECT_FALSE(sees_all("--tokenizer-type GPT2BPETokenizer"));
 }
 
+// Megatron-LLM of epfLLM: no biases and no flash attention unless it is told.
+TEST(LaunchScript, TakesMegatronLlmsFlags) {
+  const auto of = [](const std::string& flags) {
+    const std::string run =
+        "launcher -p 8 -c 'python finetune.py --bf16 --world_size 8 --use_rms_norm "
+        "--glu_activation "
+        "swiglu "
+        "--no_tie_embed_logits --num_attention_heads_kv 8 --position_embedding_type rotary ";
+    return read(imported(run + flags + kModel + "'"));
+  };
+  const Scenario scenario = of("");
+  const Transformer& model = scenario.modelled->model;
+  EXPECT_EQ(model.norm, Norm::kRmsNorm);
+  EXPECT_EQ(model.num_query_groups, 8);
+  EXPECT_EQ(model.ffn_hidden_size, 4 * 4096);
+  EXPECT_TRUE(model.gated_mlp && !model.tied_embeddings && !model.linear_bias);
+  EXPECT_FALSE(scenario.modelled->context.flash_attention);
+  EXPECT_TRUE(of("--use_bias").modelled->model.linear_bias);
+  EXPECT_TRUE(of("--use_flash_attn").modelled->context.flash_attention);
+}
+
 TEST(LaunchScript, RefusesToAnswerAndStopsAtModelsOfOtherTools) {
   EXPECT_EQ(stops_of(imported(
                 "run pretrain_gpt.py --world-size 8 --bf16 --fsdp2-config-path f.yaml" + kModel)),

@@ -41,6 +41,8 @@ TEST(MindSpeed, KeepsOptimizerStatesOnTheHost) {
   const ParameterState halves = read("--o2-optimizer --o2-gradient").modelled->state;
   EXPECT_EQ(halves.optimizer.bytes(), 8);
   EXPECT_EQ(read("--use-bnb-optimizer").modelled->state.optimizer.bytes(), 6);
+  EXPECT_EQ(stop_of("--optimizer-selection fused_torch_adamw"), "");
+  EXPECT_EQ(stop_of("--optimizer-selection fused_ema_adamw"), "optimizer_selection");
   EXPECT_FALSE(halves.gradients_in_fp32);
 }
 
@@ -205,6 +207,7 @@ TEST(MindSpeed, RepeatsGroupedKeysBeforeHeadsAreDivided) {
   EXPECT_TRUE(repeats(grouped + "--context-parallel-algo hybrid_cp_algo --ulysses-degree-in-cp 2"));
   EXPECT_FALSE(repeats("--context-parallel-algo ulysses_cp_algo")) << "every head has its own";
   EXPECT_FALSE(repeats(grouped + "--context-parallel-algo megatron_cp_algo"));
+  EXPECT_EQ(stop_of("--context-parallel-size 2 --context-parallel-algo mamba_cp_algo"), "");
   EXPECT_EQ(scenario_of(drafted(grouped + "--context-parallel-size 2 --cp-comm-type a2a"))
                 .find("kv_head_repeat"),
             std::string::npos)

@@ -279,6 +279,34 @@ TEST(YamlSettings, TakesPrimusHybridStacks) {
   EXPECT_TRUE(has(kimi, "step_rank: 32") && has(kimi, "gate_rank: 32"));
 }
 
+// Kimi K3's layers and LFM2's, which have keys of Primus' own.
+TEST(YamlSettings, TakesPrimusKimiAndShortConvolutions) {
+  const auto text = [](const std::string& more) {
+    const Draft draft = megatron_draft(
+        settings_of("num_layers: 4\nhidden_size: 64\nnum_attention_heads: 4\n" + more), "");
+    EXPECT_TRUE(draft.stops.empty()) << summary_of(draft);
+    return scenario_of(draft);
+  };
+  const std::string kimi = text(
+      "model_type: kimi_k3\nmla_use_nope: true\nmla_use_output_gate: true\nkda_chunk_size: 32\n"
+      "kda_use_full_rank_gate: true\nattn_res_block_size: 2\nrouted_expert_hidden_size: 48\n"
+      "num_experts: 8\nlinear_attention_freq: \"[1]*3+[0]\"\nlinear_value_head_dim: 16\n");
+  for (const char* line :
+       {"layer_pattern: \"RRRG\"", "kind: kda", "step_rank: 16", "chunk_size: 32",
+        "residual_block: 2", "latent_size: 48", "attention_output_gate: true", "kv_lora_rank: 32",
+        "position_embedding_type: none"}) {
+    EXPECT_NE(kimi.find(line), std::string::npos) << line;
+  }
+  EXPECT_EQ(kimi.find("gate_rank"), std::string::npos);
+  const std::string lfm = text(
+      "lfm_layer_types: [conv, conv, full_attention, conv]\n"
+      "conv_L_cache: 3\n");
+  for (const char* line : {"layer_pattern: \"RRG\"", "kind: short_conv", "num_heads: 4",
+                           "head_size: 16", "conv_kernel: 3"}) {
+    EXPECT_NE(lfm.find(line), std::string::npos) << line;
+  }
+}
+
 // DeepSeek-V4 as Primus names it, beside Megatron-LM's heads.
 TEST(YamlSettings, TakesPrimusCompressedAttention) {
   const std::string compressed =

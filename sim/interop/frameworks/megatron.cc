@@ -23,7 +23,7 @@ namespace {
 // MindSpeed's names of exchanges, as Megatron-LM's.
 std::string exchange_of(const std::string& algorithm) {
   if (algorithm == "megatron_cp_algo") return "p2p";
-  if (algorithm == "ulysses_cp_algo") return "a2a";
+  if (algorithm == "ulysses_cp_algo" || algorithm == "mamba_cp_algo") return "a2a";
   if (algorithm == "hybrid_cp_algo") return "a2a+p2p";
   return algorithm == "kvallgather_cp_algo" ? "all_gather" : algorithm;
 }
@@ -321,7 +321,8 @@ void stop_at_tokenizer(Settings& settings, Draft& draft) {
 // ones.
 bool has_older_arguments(const Settings& settings) {
   const bool older = settings.has("data_impl") || settings.has("DDP_impl") ||
-                     settings.has("checkpoint_activations") || settings.has("attention_head_type");
+                     settings.has("checkpoint_activations") ||
+                     settings.has("attention_head_type") || is_of_megatron_llm(settings);
   return older && !settings.command().empty() && !settings.has("transformer_impl");
 }
 
@@ -370,6 +371,9 @@ void put_memory(Settings& settings, const MegatronSizes& sizes, std::optional<lo
   }
   put_adapters(settings, draft);
   put_vision(settings, sizes.tensor, draft);
+  if (settings.seen("optimizer_selection") == "fused_torch_adamw") {
+    (void)settings.find({"optimizer_selection"});
+  }
   stop_at_optimizer("optimizer", settings.text({"optimizer"}).value_or("adam"), draft);
   stop_at_tokenizer(settings, draft);
   put_kept_activations(settings, draft);

@@ -79,7 +79,7 @@ void put_mamba(Settings& settings, long hidden, Draft& draft) {
   put(draft.model, "linear_attention.chunk_size", chunk);
 }
 
-// Gated delta attention, or Kimi's, whose decays and gate have the rank of a head.
+// Gated delta attention, short convolutions, or Kimi's, whose decays and gate have a head's rank.
 void put_delta(Settings& settings, const std::string& kind, Draft& draft) {
   put(draft.model, "linear_attention.kind", kind);
   put_sizes(settings,
@@ -107,14 +107,15 @@ void put_gated_delta(Settings& settings, long layers, Draft& draft) {
   const auto frequency = settings.text({"linear_attention_freq"});
   const long interval = settings.number({"full_attention_interval"}).value_or(0);  // MindSpeed's
   if (!variant && interval == 0) return;
-  if (variant && *variant != "gated_delta_net" && *variant != "gdn") {
+  const bool delta = !variant || *variant == "gated_delta_net" || *variant == "gdn";
+  if (!delta && *variant != "kda" && *variant != "short_conv") {
     not_understood(draft, "experimental_attention_variant",
                    fmt::format("experimental_attention_variant {}", *variant));
     return;
   }
   const std::string every = interval > 0 ? fmt::format("{}", interval) : frequency.value_or("1");
   put_pattern("linear_attention_freq", every, letters_of(every, layers, 'R', 'G'), draft);
-  put_delta(settings, "gated_delta", draft);
+  put_delta(settings, delta ? "gated_delta" : *variant, draft);
 }
 
 // (left, right), of which a causal model sees the left and the token itself.

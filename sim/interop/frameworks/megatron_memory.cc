@@ -112,7 +112,7 @@ void put_adapters(Settings& settings, Draft& draft) {
     not_understood(draft, kind->name, fmt::format("{} {}", kind->name, said));
   }
   if (!lora) return;
-  const auto rank = settings.number({"lora_rank", "lora_r", "adapter_dim", "dim"}, 1);
+  const auto rank = settings.number({"lora_rank", "lora_r", "adapter_dim", "dim", "peft_dim"}, 1);
   if (!rank) draft.missing.emplace_back("the rank of its adapters: lora_rank=N");
   put(draft.memory, "lora_rank", rank.value_or(1));
   if (const auto targets = settings.text({"lora_target_modules", "target_modules"})) {

@@ -17,7 +17,8 @@ void put_attention(Settings& settings, long heads, long tensor, Draft& draft) {
   put(model, "num_attention_heads", heads);
   // num_query_groups counts with --group-query-attention; files name it alone.
   const auto grouped = settings.flag({"group_query_attention"});
-  const auto groups = settings.number({"num_query_groups", "n_head_kv", "num_key_value_heads"}, 1);
+  const auto groups = settings.number(
+      {"num_query_groups", "n_head_kv", "num_key_value_heads", "num_attention_heads_kv"}, 1);
   const bool one = settings.text({"attention_head_type"}) == "multiquery";  // Pai-Megatron-Patch's
   if (groups && grouped.value_or(true)) put(model, "num_query_groups", *groups);
   if (!groups && one) {
@@ -83,17 +84,20 @@ std::optional<long> ffn_in_steps(Settings& settings, long hidden) {
   return (width + *step - 1) / *step * *step;
 }
 
-// Without a size: 4 h, of a gated MLP 2/3 of that in steps of 64.
+// Without a size: 4 h, of a gated MLP 2/3 of that in steps of 64, but in Megatron-LLM.
 long ffn_size(Settings& settings, long hidden, bool gated) {
   const auto in_steps = ffn_in_steps(settings, hidden);
   if (const auto ffn = settings.number({"ffn_hidden_size", "intermediate_size"}, 1)) return *ffn;
   if (gated && in_steps) return *in_steps;
-  return gated ? hidden * 4 * 2 / 3 / 64 * 64 : 4 * hidden;
+  const bool scaled = gated && !is_of_megatron_llm(settings);
+  return scaled ? hidden * 4 * 2 / 3 / 64 * 64 : 4 * hidden;
 }
 
-// Pai-Megatron-Patch has one flag for the MLP's biases and one for attention's output.
+// Pai-Megatron-Patch has one flag for the MLP's biases and one for attention's output. Megatron-LLM
+// has none unless it is asked.
 void put_biases(Settings& settings, Section& model) {
-  const bool none = settings.is_set({"disable_bias_linear"}) ||
+  const bool asked = settings.is_set({"use_bias"}) || !is_of_megatron_llm(settings);
+  const bool none = settings.is_set({"disable_bias_linear"}) || !asked ||
                     !settings.flag({"add_bias_linear", "bias"}).value_or(true);
   const bool no_mlp = settings.is_set({"disable_bias_linear_fc"});
   const bool no_output = settings.is_set({"disable_bias_attn_fc"});
@@ -104,7 +108,8 @@ void put_biases(Settings& settings, Section& model) {
 
 void put_norms(Settings& settings, Draft& draft) {
   const std::string norm = small_letters(settings.text({"normalization"}).value_or("LayerNorm"));
-  const bool rms = norm.find("rms") != std::string::npos;
+  // Megatron-LLM's flag.
+  const bool rms = settings.is_set({"use_rms_norm"}) || norm.find("rms") != std::string::npos;
   if (!rms && norm.find("layer") == std::string::npos) {
     not_understood(draft, "normalization", fmt::format("normalization {}", norm));
   }
@@ -124,6 +129,7 @@ void put_positions(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   static constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
       {"learned_absolute", "learned_absolute"},
       {"learned_parameters", "learned_absolute"},
+      {"absolute", "learned_absolute"},
       {"none", "none"},
       {"alibi", "none"},
       {"rope", "rope"},
@@ -178,6 +184,10 @@ void put_vocabulary(Settings& settings, const MegatronSizes& sizes, Draft& draft
 
 }  // namespace
 
+bool is_of_megatron_llm(const Settings& settings) {
+  return settings.has("use_rms_norm") || settings.has("no_tie_embed_logits");
+}
+
 void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   rename_compressed_attention(settings);
   // Sizes that are asked for stand as 1, so that the rest is asked for as well.
@@ -213,8 +223,9 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   put_vocabulary(settings, sizes, draft);
   put_norms(settings, draft);
   put_positions(settings, sizes, draft);
-  const bool untied = settings.is_set({"untie_embeddings_and_output_weights"}) ||
-                      !settings.flag({"share_embeddings_and_output_weights"}).value_or(true);
+  const bool untied =
+      settings.is_set({"untie_embeddings_and_output_weights", "no_tie_embed_logits"}) ||
+      !settings.flag({"share_embeddings_and_output_weights"}).value_or(true);
   put_flag(draft.model, "untie_embeddings_and_output_weights", untied);
   put_biases(settings, draft.model);
   if (const auto modules = settings.number({"mtp_num_layers"}); modules > 0) {

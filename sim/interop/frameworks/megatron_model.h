@@ -6,6 +6,9 @@
 
 namespace pipesim {
 
+// A script with a flag that epfLLM's Megatron-LLM alone has.
+bool is_of_megatron_llm(const Settings& settings);
+
 // Nothing is put where the settings name no layers: a model's scenario then needs another source.
 void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft);
 

@@ -81,6 +81,47 @@ void rename_mamba(Settings& settings) {
   (void)settings.find({"model_type", "hybrid_attention_ratio", "hybrid_mlp_ratio"});
 }
 
+// Kimi K3's attention, latent or delta by layer, its experts' space and its weighed residuals.
+void rename_kimi(Settings& settings) {
+  if (settings.seen("model_type") != "kimi_k3") return;
+  const Location where = settings.find({"model_type"})->where;
+  const auto say = [&](const char* name, const std::string& value) {
+    settings.add({name, {value}, where});
+  };
+  say("multi_latent_attention", "true");
+  say("experimental_attention_variant", "kda");
+  say("position_embedding_type", "none");
+  if (settings.is_set({"mla_use_output_gate"})) say("attention_output_gate", "true");
+  if (const auto size = settings.text({"routed_expert_hidden_size"})) say("moe_latent_size", *size);
+  const bool slow = settings.seen("use_kimi_k3_attention_backend") == "eager";
+  if (!slow) (void)settings.find({"use_kimi_k3_attention_backend"});
+}
+
+// LFM2's short convolutions, by layer. They are as wide as the model.
+void rename_short_convolutions(Settings& settings) {
+  const Setting* layers = settings.find({"lfm_layer_types"});
+  const auto heads = settings.number({"num_attention_heads"}, 1);
+  const auto hidden = settings.number({"hidden_size"}, 1);
+  if (layers == nullptr || !heads || !hidden) return;
+  const Location where = layers->where;
+  std::string listed;
+  for (const std::string& kind : layers->values) {
+    listed += (listed.empty() ? "[" : ",") + std::string(kind == "conv" ? "1" : "0");
+  }
+  const auto say = [&](const char* name, const std::string& value) {
+    settings.add({name, {value}, where});
+  };
+  say("experimental_attention_variant", "short_conv");
+  say("linear_attention_freq", listed + "]");
+  for (const char* name : {"linear_num_value_heads", "linear_num_key_heads"}) {
+    say(name, std::to_string(*heads));
+  }
+  for (const char* name : {"linear_value_head_dim", "linear_key_head_dim"}) {
+    say(name, std::to_string(*hidden / *heads));
+  }
+  if (const auto kernel = settings.text({"conv_L_cache"})) say("linear_conv_kernel_dim", *kernel);
+}
+
 // Its own DeepEP, which the second stage without waits for the host switches on.
 void rename_dispatcher(Settings& settings) {
   const auto stage = settings.seen("turbo_sync_free_moe_stage").value_or("0");
@@ -103,6 +144,8 @@ void rename_primus_settings(Settings& settings) {
   take_stage(settings);
   rename_sinks(settings);
   rename_mamba(settings);
+  rename_kimi(settings);
+  rename_short_convolutions(settings);
 }
 
 }  // namespace pipesim

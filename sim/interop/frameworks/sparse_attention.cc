@@ -117,6 +117,9 @@ void rename_compressed_attention(Settings& settings) {
 }
 
 void put_residual_streams(Settings& settings, Draft& draft) {
+  if (const auto block = settings.number({"attn_res_block_size"}, 1)) {
+    put(draft.model, "residual_block", *block);
+  }
   const bool asked = settings.is_set({"enable_mhc", "enable_mhc_connections"});
   const long streams = settings.number({"hc_mult", "mhc_num_residual_streams"}, 1).value_or(4);
   if (!asked && !is_primus_v4(settings)) return;

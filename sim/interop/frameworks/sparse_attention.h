@@ -12,7 +12,7 @@ namespace pipesim {
 void rename_compressed_attention(Settings& settings);
 // Puts an indexer, compression and the layers' pattern where the settings enable them.
 void put_sparse_attention(Settings& settings, const MegatronSizes& sizes, Draft& draft);
-// Hyper-connections.
+// Hyper-connections, and residuals of earlier layers that are weighed (Kimi K3).
 void put_residual_streams(Settings& settings, Draft& draft);
 
 }  // namespace pipesim

@@ -47,7 +47,11 @@ bool is_script(const ShellItems& words, size_t at) {
   const std::string& text = words[at].text;
   if (text.find(' ') == std::string::npos && text.find('\n') == std::string::npos) return false;
   const std::string& before = words[at - 1].text;
-  if (is_one_of(before, kOptionsOfText)) return at > 1 && is_shell(words[at - 2].text);
+  // Launchers have other options before it.
+  const bool launched = text.starts_with("python ") || text.starts_with("torchrun ");
+  if (is_one_of(before, kOptionsOfText)) {
+    return at > 1 && (launched || is_shell(words[at - 2].text));
+  }
   const size_t option = text.find(" --");
   return !before.starts_with("--") && !text.starts_with("-") && option != std::string::npos &&
          text.find(" --", option + 1) != std::string::npos;
