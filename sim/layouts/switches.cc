@@ -77,6 +77,13 @@ constexpr std::array kSwitches{
                                                                             : "hybridep");
           }}};
 
+// A dispatcher that is said, or that the GPUs cannot run.
+bool is_of_another_dispatcher(const Known& known, const Scenario& base, bool said) {
+  const bool runs = why_no_flex(*base.hardware).empty();
+  return known.name().starts_with("moe_") &&
+         (!runs || (said && known.applies == has_hybrid_dispatch));
+}
+
 bool has_recipes(std::optional<Framework> framework) {
   return !framework || framework == Framework::kMegatron || framework == Framework::kMegatronBridge;
 }
@@ -99,7 +106,9 @@ std::vector<PlanSetting> tuned_switches(std::optional<Framework> framework,
           kSwitches, [&](const Known& each) { return each.of_optimizer() && says(each.path); });
   for (const Known& each : kSwitches) {
     const bool optimizer = each.of_optimizer() || each.applies == keeps_remainders;
-    if (each.applies == has_hybrid_dispatch && says("cost.moe_token_dispatcher_type")) continue;
+    if (is_of_another_dispatcher(each, question.base, says("cost.moe_token_dispatcher_type"))) {
+      continue;
+    }
     if (says(each.path) || !each.applies(question.base) || (optimizer && own_optimizer)) continue;
     all.push_back({std::string(each.path), std::string(each.tuned)});
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/read/anchor.h"
 #include "sim/read/calibration.h"
@@ -105,14 +106,20 @@ void read_sharding(YamlMap& map, ParameterState& state) {
   of_weights("reduce_every_microbatch", state.reduce_every_microbatch);
 }
 
-void read_precision(YamlMap& map, Modelled& modelled) {
-  const std::vector<std::string>& names = precision_names();
+// The matmuls' precision. Requires one of precision_names().
+Precision precision_of(const std::string& name) {
   using enum Precision;
   static constexpr std::array kPrecisions{kBf16, kBf16, kFp32, kFp8, kFp8, kFp4};
+  const std::vector<std::string>& names = precision_names();
+  return kPrecisions[std::ranges::find(names, name) - names.begin()];
+}
+
+void read_precision(YamlMap& map, Modelled& modelled) {
+  const std::vector<std::string>& names = precision_names();
   const auto precision = map.find("precision");
   if (precision) modelled.precision = precision->choice(names);
   const std::string& chosen = modelled.precision;
-  modelled.context.precision = kPrecisions[std::ranges::find(names, chosen) - names.begin()];
+  modelled.context.precision = precision_of(chosen);
   modelled.block_scaled = chosen == "mxfp8" || chosen == "nvfp4";
   if (const auto autocast = map.find("autocast")) {
     modelled.context.fp32_weights = autocast->flag();
@@ -186,7 +193,16 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   }
 }
 
-// At the precision that is asked for, where one is. Both of 2 bytes are one to the costs.
+// The names of what it multiplies in. Both of 2 bytes are one to the costs.
+std::vector<std::string> precisions_of(const Gpu& gpu) {
+  std::vector<std::string> names = precision_names();
+  std::erase_if(names, [&gpu](const std::string& name) {
+    return !gpu.has(precision_of(name)) || (name == "bf16" && !gpu.has_bf16);
+  });
+  return names;
+}
+
+// At the precision that is asked for, where one is.
 void check_precision(YamlMap& root, const Scenario& scenario) {
   const Gpu& gpu = scenario.hardware->gpu;
   const auto memory = root.find("memory");
@@ -195,8 +211,8 @@ void check_precision(YamlMap& root, const Scenario& scenario) {
   const bool of_the_card = precision != "bf16" || gpu.has_bf16;
   if (of_the_card && gpu.has(scenario.modelled->context.precision)) return;
   (asked ? *asked : root.value())
-      .fail(fmt::format("{} has no {}: a rate in it exceeds the card's; expected precision: {}",
-                        gpu.name, precision, gpu.has_bf16 ? "bf16" : "fp16"));
+      .fail(fmt::format("{} has no {}; it has {}", gpu.name, precision,
+                        fmt::join(precisions_of(gpu), ", ")));
 }
 
 // The generation of attention, the framework's unless it is asked for.
@@ -361,6 +377,14 @@ void read_measured_curves(YamlMap& map, Scenario& scenario, RooflineCost& cost) 
 }
 
 }  // namespace
+
+std::string why_no_flex(const Hardware& hardware) {
+  // Between PCIe 5 (63 GB/s) and an NVLink of V100 to H800 (135 GB/s of messages and more). A
+  // pair's link of AMD's mesh is below too: Megatron-LM's `flex` is NVIDIA's.
+  constexpr BytesPerSecond kLeastNvlink{100e9};
+  if (hardware.cluster.link_bandwidth >= kLeastNvlink) return "";
+  return fmt::format("DeepEP and HybridEP need NVLink, which nodes of {} lack", hardware.name);
+}
 
 std::string why_no_deepep(const Hardware& hardware) {
   // The most GPUs that DeepEP's kernels for training join by NVLink: NUM_MAX_NVL_PEERS in

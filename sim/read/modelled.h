@@ -45,6 +45,8 @@ void take_sizes(const Scenario& scenario, Modelled& modelled);
 Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue& batch,
                        const ModelParallel& asked, const Scenario& scenario);
 
+// Why neither DeepEP nor HybridEP runs on a cluster; empty where one does.
+std::string why_no_flex(const Hardware& hardware);
 // Why DeepEP does not run on a cluster; empty where it does.
 std::string why_no_deepep(const Hardware& hardware);
 

@@ -139,8 +139,7 @@ TEST(Modelled, NamesWhatAModelNeedsAndWhatNeedsAModel) {
 TEST(Modelled, RefusesAPrecisionThatTheGpuHasNot) {
   const std::string bare = kBase.substr(0, kBase.find("cost:")) + "cluster: dgx-a100\n";
   const std::string at =
-      "command line:1:18: memory.precision: a100-sxm-80gb has no fp8: a rate in it exceeds the "
-      "card's; expected precision: bf16";
+      "command line:1:18: memory.precision: a100-sxm-80gb has no fp8; it has bf16, fp16, fp32";
   for (const std::string& text : {bare, bare + "cost: {kind: roofline}\n"}) {
     EXPECT_EQ(refusal({"memory.precision=fp8"}, text), at) << text;
     EXPECT_EQ(refusal({"memory.precision=bf16"}, text), "") << text;
@@ -150,7 +149,7 @@ TEST(Modelled, RefusesAPrecisionThatTheGpuHasNot) {
 
 TEST(Modelled, RefusesBf16OfAGpuThatHasFp16Alone) {
   const std::string text = kBase.substr(0, kBase.find("cost:")) + "cluster: dgx-1-v100\n";
-  EXPECT_TRUE(has(refusal({}, text), "v100-sxm-32gb has no bf16: a rate in it exceeds the card's"));
+  EXPECT_TRUE(has(refusal({}, text), "v100-sxm-32gb has no bf16; it has fp16, fp32"));
   EXPECT_EQ(refusal({"memory.precision=fp16"}, text), "");
 }
 

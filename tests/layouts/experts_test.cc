@@ -142,6 +142,24 @@ TEST(PlanExperts, LaterDispatchersAreNoSlowerAndARankWithAllExpertsHasNone) {
             plan.result.best.front().point.expert_overlap);
 }
 
+// Flags of an export run on the cluster that was asked about.
+TEST(PlanExperts, AreSentByAllToAllWhereNoNvlinkJoinsANode) {
+  for (const auto& [cluster, dispatcher] : {std::pair("rtx-5090-nodes", "alltoall"),
+                                            {"mi300x-platform", "alltoall"},
+                                            {"dgx-h100", "flex"},
+                                            {"hgx-b200", "flex"}}) {
+    const PlanQuestion question = ask({{"cluster", cluster}}).question;
+    std::string set = "alltoall";
+    bool backend = false;
+    for (const PlanSetting& each : tuned_switches(std::nullopt, question, {})) {
+      if (each.path == "cost.moe_token_dispatcher_type") set = each.value;
+      backend = backend || each.path == "cost.moe_flex_dispatcher_backend";
+    }
+    EXPECT_EQ(set, dispatcher) << cluster;
+    EXPECT_EQ(backend, std::string_view(cluster) == "hgx-b200") << cluster;
+  }
+}
+
 TEST(PlanExperts, AreSentByHybridEpInARack) {
   const PlanQuestion rack =
       ask({{"cluster", "gb200-nvl72"}, {"cost.moe_token_dispatcher_type", "flex"}}).question;
