@@ -27,6 +27,9 @@ constexpr std::array<std::string_view, 5> kFiles{"model.hf_config", "model.trace
 // Keys that are true of the scenario's own GPU alone.
 constexpr std::array<std::string_view, 4> kOfGpu{"memory.capacity", "cost.file", "cost.anchor",
                                                  "cost.passes"};
+// Keys that say how fast a machine is, and change nothing of what runs on it.
+constexpr std::array<std::string_view, 5> kOfMachine{"cost.kind", "cost.file", "cost.anchor",
+                                                     "cost.passes", "cost.software"};
 // An option says the length; the number of data ranks, and so of copies, is planned.
 constexpr std::array<std::string_view, 2> kSaidElsewhere{
     "batch.seq_length", "memory.num_distributed_optimizer_instances"};
@@ -92,7 +95,10 @@ void check_complete(const PlanCommand& command, const CommandLine& line) {
   const auto require = [&line](bool said, const char* option) {
     if (said) return;
     throw InputError(line.where(line.arguments().size()),
-                     fmt::format("{} is required, or a scenario to start from", option));
+                     fmt::format("{} is required, or a scenario to start from{}", option,
+                                 option == std::string_view("--global-batch-size")
+                                     ? ": samples of an iteration, such as 512 of 8k tokens for 4M"
+                                     : ""));
   };
   require(!command.model.empty() || command.starts, "--model");
   require(!command.clusters.empty(), "--cluster");
@@ -248,7 +254,13 @@ std::optional<Baseline> own_baseline(PlanCommand& command, const PlanQuestion& q
     throw InputError(where, fmt::format("unknown baseline '{}'{}", command.baseline,
                                         suggestion(command.baseline, kNamed)));
   }
-  Scenario scenario = read_scenario_file(command.baseline, where);
+  // Times that stand side by side are of one machine.
+  std::vector<Override> measured;
+  if (command.own_baseline) measured = line.overrides(command.settings);
+  std::erase_if(measured, [](const Override& each) {
+    return std::ranges::count(kOfMachine, each.path) == 0;
+  });
+  Scenario scenario = read_scenario_file(command.baseline, where, std::move(measured));
   try {
     return Baseline{baseline_of(question, scenario, where), command.baseline, std::move(scenario)};
   } catch (const InfeasibleError& error) {

@@ -68,6 +68,8 @@ std::string first_scenario(const ClusterPlan& plan, const Planned& planned) {
       "in\n"
       "# `pipesim run FILE batch.global_batch_size=256`.\n";
   for (std::string line; std::getline(lines, line);) {
+    // The same layers, and those of another schedule that is asked for.
+    if (line.starts_with("  pipeline_model_parallel_layout:")) line = "  balance: auto";
     if (const Section* section = section_of(line)) {
       text += fmt::format("\n# {}\n", section->comment);
     }

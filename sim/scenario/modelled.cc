@@ -40,8 +40,9 @@ Layout layout_of(const Modelled& modelled, const Placement& placement, const std
   try {
     Layout layout = split(modelled, placement, balanced);
     if (std::cmp_equal(layout.stages.size(), placement.model_stages())) return layout;
-    throw InfeasibleError(fmt::format("{} stages, but {} has {}", layout.stages.size(), schedule,
-                                      placement.model_stages()));
+    throw InfeasibleError(fmt::format(
+        "{} stages, but {} has {}; 'balance: auto' in its place finds the layers of any schedule",
+        layout.stages.size(), schedule, placement.model_stages()));
   } catch (const InfeasibleError& error) {
     throw InputError(modelled.split.where, error.what());
   }

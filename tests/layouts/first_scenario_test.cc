@@ -74,5 +74,30 @@ TEST(FirstScenario, RunsAsItWasPlannedWithAWordAboutEverySection) {
   }
 }
 
+// Its comments ask for other schedules, whose stages are others.
+TEST(FirstScenario, RunsWithSchedulesOfOtherStages) {
+  ClusterPlan found = plan_of("llama3-70b");
+  found.question.axes.schedules = {"interleaved-1f1b"};
+  found.question.axes.tensor = {4};
+  found.question.axes.pipeline = {4};
+  found.question.axes.chunks = {7};
+  found.question.axes.splits = {PlanSplit::kBalanced};
+  found.question.axes.offload = {false};
+  found.question.gpus = 64;
+  found.result = plan(found.question, {.best = 1});
+  ASSERT_FALSE(found.result.best.empty());
+  const Planned& best = found.result.best.front();
+  const std::string text = first_scenario(found, best);
+  const auto seconds = [&text](const std::string& schedule) {
+    const std::vector<Override> asked{{"schedule", schedule, kAsked}};
+    const YamlSource source("first.yaml", text, schedule.empty() ? std::vector<Override>() : asked);
+    return simulate(prepare_first(read_scenario(source))).report.iteration;
+  };
+  EXPECT_EQ(seconds(""), best.iteration) << text;
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-v"}) {
+    EXPECT_GT(seconds(schedule), Seconds(0)) << schedule;
+  }
+}
+
 }  // namespace
 }  // namespace pipesim::first_scenario_test
