@@ -309,12 +309,18 @@ const Planned& fastest_by_replay(const ClusterPlan& plan) {
   return *std::ranges::min_element(plan.result.best, {}, &Planned::rank_by_replay);
 }
 
-// The change that saves most, among those that were searched. Times of one engine are compared.
+// How much less time a row takes. Times of one engine are compared.
+double gain_over(const Planned& first, const Planned& row) {
+  const bool both = first.contended && row.contended;
+  return 1 - (both ? row.expected() / first.expected() : row.iteration / first.iteration);
+}
+
+// The change that saves most, among those that were searched.
 std::string what_helps(const ClusterPlan& plan) {
   const auto& best = plan.result.best;
   const auto beyond = std::ranges::find_if(best, is_beyond);
   if (beyond != best.end()) {
-    const double gain = 1 - beyond->iteration / best.front().iteration;
+    const double gain = gain_over(best.front(), *beyond);
     if (gain > kWorthSaying) {
       return fmt::format("Row {} takes {:.0f}% less with {}: no framework runs it.",
                          beyond - best.begin() + 1, 100 * gain,
@@ -355,9 +361,13 @@ std::string changes_text(std::span<const ClusterPlan> plans, size_t width) {
                            100 * (best.iteration / first.iteration - 1));
         layout = layout_words(each.question, best.point);
       }
-      if (plans.size() > 1) line += name_of(plan) + ", ";
-      line += fmt::format("{}: {}", each.change(), layout);
-      text += line.substr(0, width) + "\n";
+      const size_t indent = line.size();
+      std::string words = plans.size() > 1 ? name_of(plan) + ", " : "";
+      words += fmt::format("{}: {}", each.change(), layout);
+      std::istringstream lines(wrapped(words, width - std::min(width - 1, indent)));
+      for (std::string part; std::getline(lines, part); line.assign(indent, ' ')) {
+        text += line + part + "\n";
+      }
     }
   }
   return text.empty() ? ""
@@ -412,7 +422,7 @@ std::string plan_answer(std::span<const ClusterPlan> plans, std::optional<double
   }
   text += wrapped(below, width) + "\n";
   const std::string set = switches_text(question_of(*plan, first));
-  if (!set.empty()) text += wrapped("set: " + set, width) + "\n";
+  if (!set.empty()) text += wrapped("Switches that the first row has: " + set, width) + "\n";
   return text;
 }
 

@@ -74,6 +74,7 @@ void search_rows(ClusterPlan& plan, const PlanOptions& options) {
   }
   auto& best = plan.result.best;
   if (best.empty()) return;
+  for (Planned& row : best) row.rank_by_replay = 0;  // among other rows
   order_rows(best);
   if (options.ideas) {
     drop_slow_ideas(best);

@@ -147,6 +147,7 @@ std::string why_fork_runs_none(const Modelled& modelled, const Overlap& overlap)
   const OptimizerState plain;
   const OptimizerState& own = modelled.state.optimizer;
   if (std::string why = why_fork_lacks(modelled.model); !why.empty()) return why;
+  if (modelled.context.adapter_rank > 0) return "it trains no adapters alone (LoRA)";
   if (modelled.context.offloaded.any()) return "it offloads no modules";
   if (modelled.context.precision == Precision::kFp8) return "its runtime has no fp8";
   if (own.bytes() != plain.bytes() || own.host_fraction > 0 || own.reads_16_bit_gradients) {

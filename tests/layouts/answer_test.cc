@@ -2,6 +2,8 @@
 #include "sim/layouts/answer.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -11,6 +13,8 @@
 #include "sim/layouts/shortlist.h"
 #include "sim/layouts/simplest.h"
 #include "sim/layouts/switches.h"
+#include "sim/layouts/what_if.h"
+#include "sim/layouts/words.h"
 
 namespace pipesim::answer_test {
 namespace {
@@ -100,6 +104,21 @@ TEST(PlanAnswer, FitsTheWidthAndBeginsWithASentence) {
     std::istringstream lines(plan_answer({&plan, 1}, 1e12, width));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
   }
+  // A change is said to its end, on as many lines as it takes.
+  plan.what_ifs = plan_what_ifs(plan.question, {}, std::array{0.8});
+  ASSERT_FALSE(plan.what_ifs.empty());
+  const std::string whole = plan_answer({&plan, 1}, 1e12, 40);
+  std::istringstream lines_of_changes(whole);
+  for (std::string line; std::getline(lines_of_changes, line);) EXPECT_LE(line.size(), 40U) << line;
+  const auto squeezed = [](std::string text) {
+    std::erase_if(text, [](unsigned char each) { return std::isspace(each) != 0; });
+    return text;
+  };
+  for (const PlanWhatIf& each : plan.what_ifs) {
+    if (each.best.empty()) continue;
+    const std::string layout = layout_words(each.question, each.best.front().point);
+    EXPECT_NE(squeezed(whole).find(squeezed(each.change() + ": " + layout)), std::string::npos);
+  }
   const std::string sentence = answer_sentence({&plan, 1}, 1e12);
   EXPECT_TRUE(sentence.starts_with("16 H100: Megatron-Bridge, ")) << sentence;
   for (const char* part :
@@ -114,6 +133,42 @@ TEST(PlanAnswer, FitsTheWidthAndBeginsWithASentence) {
   const auto row = document["plans"][0]["layouts"][0];
   EXPECT_EQ(row["idea"], plan.result.best.front().idea);
   EXPECT_EQ(row["switches"]["overlap_grad_reduce"], false);
+}
+
+// Where a plainer layout stands for the fastest, and another is then the first.
+TEST(PlanIdeas, LeaveNoRowWithoutOne) {
+  ClusterPlan plan = ask({{"memory.lora_rank", "16"}}, "llama3-70b");
+  plan.question.axes.schedules = {"interleaved-1f1b", "gis"};
+  plan.question.axes.chunks = {2, 4, 5, 10, 20};
+  plan.others = {plan.question};
+  search_rows(plan, ideas());
+  order_rows(plan.result.best);
+  ASSERT_FALSE(plan.result.best.empty());
+  for (const Planned& row : plan.result.best) EXPECT_NE(row.idea, "") << label_of(row.point);
+}
+
+// The sentence beside the table says what the table says.
+TEST(PlanAnswer, ComparesARowThatNoFrameworkRunsByTheTimesThatItShows) {
+  ClusterPlan plan = ask({{"memory.capacity", "40 GiB"}});
+  search_rows(plan, ideas());
+  auto& rows = plan.result.best;
+  ASSERT_GT(rows.size(), 1U);
+  rows.resize(2);
+  rows[1].ideas = {PlanIdea::kBeyond};
+  rows[1].runs_on.clear();
+  rows[0].iteration = Seconds(10);
+  rows[1].iteration = Seconds(8);
+  const auto says = [&plan](const std::string& words) {
+    const std::string answer = plan_answer(std::vector{plan}, std::nullopt, 1000);
+    return answer.find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(says("Row 2 takes 20% less"));
+  rows[0].contended = Contended{Seconds(10), {}};
+  EXPECT_TRUE(says("Row 2 takes 20% less")) << "another engine's time says nothing of it";
+  rows[1].contended = Contended{Seconds(9), {}};
+  EXPECT_TRUE(says("Row 2 takes 10% less"));
+  rows[1].contended = Contended{Seconds(11), {}};
+  EXPECT_FALSE(says("Row 2 takes"));
 }
 
 TEST(PlanAnswer, SaysWhenTheSimulatedTimeIsOutsideOfItsBand) {
