@@ -59,9 +59,12 @@ std::string miss_text(const PlanQuestion& question, const NearMiss& miss,
   if (miss.change) return text + change_text(question, *miss.change);
   const Modelled& modelled = *question.base.modelled;
   const Bytes state = least_state(modelled.model, modelled.context, modelled.state);
-  return text +
-         fmt::format("none; weights, gradients and optimizer states alone take {}, {:.0f} GPUs",
-                     human(state), std::ceil(state / question.limit()));
+  const double least = std::ceil(state / question.limit());
+  const int node = question.base.hardware->cluster.gpus_per_node;
+  text += fmt::format("none; weights, gradients and optimizer states alone take {}, {:.0f} GPUs",
+                      human(state), least);
+  if (least <= question.gpus) return text;
+  return text + fmt::format(": ask with --gpus {:.0f} or more", node * std::ceil(least / node));
 }
 
 }  // namespace
@@ -72,11 +75,20 @@ std::string no_fit_text(const ClusterPlan& plan, std::span<const ClusterEntry> c
   const std::string who = fmt::format("{} on {} GPUs of {}", question.base.modelled->model.name,
                                       question.gpus, question.base.hardware->name);
   if (counts.points == 0) {
-    const std::string batch = divisions_text(plan);
-    return fmt::format(
-        "{}: no layout divides the layers, heads and batch that are asked for "
-        "(docs/reference/plan.md has the rules){}{}",
-        who, batch.empty() ? "" : "; ", batch);
+    const std::string& refused = plan.result.divisions.refused;
+    const auto framework = question.axes.runs_on;
+    if (refused.empty() && framework) {
+      return fmt::format(
+          "{}: {} runs no layout that is asked for (docs/reference/plan.md#frameworks)", who,
+          to_text(*framework));
+    }
+    const PlanDivisions& divisions = plan.result.divisions;
+    const std::string batch =
+        divisions.uneven == 0
+            ? ""
+            : fmt::format("; a batch of a multiple of {} loses no division", divisions.multiple);
+    return fmt::format("{}: no layout divides: {} (docs/reference/plan.md#the-space){}", who,
+                       refused, batch);
   }
   if (counts.too_large + counts.unfit == 0) {
     return fmt::format("{}: schedules refuse all {} layouts", who, counts.points);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <fmt/format.h>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "sim/interop/configurations/torchtitan.h"
 #include "sim/read/modelled.h"
@@ -57,17 +60,47 @@ class Space {
            asked_or(axes_.context, powers_of_two(std::max(1, seq_length_ / kShortestPart)))) {
         point_.tensor = tensor;
         point_.context = context;
-        if (question_.gpus % (tensor * context) == 0) divide_devices();
+        if (question_.gpus % (tensor * context) == 0) {
+          divide_devices();
+        } else {
+          refuse(Rule::kGpus, "tp {} x cp {} do not divide {} GPUs", tensor, context,
+                 question_.gpus);
+        }
       }
     }
-    return {std::move(points_), divisions_};
+    if (!points_.empty()) divisions_.refused.clear();
+    return {std::move(points_), std::move(divisions_)};
   }
 
  private:
+  // The rules that a point must meet, in the order of the walk.
+  enum class Rule : std::uint8_t {
+    kNone,
+    kGpus,
+    kStages,
+    kBatch,
+    kMicroBatch,
+    kExperts,
+    kModel,
+    kLayers
+  };
+
+  // Keeps the first text of the rule that comes last.
+  template <class... Values>
+  void refuse(Rule rule, fmt::format_string<Values...> text, Values&&... values) {
+    if (!points_.empty() || rule <= furthest_) return;
+    furthest_ = rule;
+    divisions_.refused = fmt::format(text, std::forward<Values>(values)...);
+  }
+
   void divide_devices() {
     const int left = question_.gpus / (point_.tensor * point_.context);
     for (const int pipeline : asked_or(axes_.pipeline, divisors(left, model_.num_layers))) {
-      if (left % pipeline != 0) continue;
+      if (left % pipeline != 0) {
+        refuse(Rule::kStages, "tp {} x cp {} leave {} GPUs, which pp {} does not divide",
+               point_.tensor, point_.context, left, pipeline);
+        continue;
+      }
       point_.pipeline = pipeline;
       point_.data = left / pipeline;
       divide_batch();
@@ -79,11 +112,17 @@ class Space {
     divisions_.multiple = std::lcm(divisions_.multiple, static_cast<long>(point_.data));
     if (question_.global_batch % point_.data != 0) {
       ++divisions_.uneven;
+      refuse(Rule::kBatch, "{} data ranks do not divide the global batch of {}", point_.data,
+             question_.global_batch);
       return;
     }
     const long samples = question_.global_batch / point_.data;
     for (const int size : asked_or(axes_.micro_batch, powers_of_two(kLargestMicroBatch))) {
-      if (samples % size != 0) continue;
+      if (samples % size != 0) {
+        refuse(Rule::kMicroBatch, "micro batches of {} do not divide the {} samples of a data rank",
+               size, samples);
+        continue;
+      }
       point_.micro_batch = size;
       divide_experts();
     }
@@ -100,7 +139,12 @@ class Space {
       for (const int expert_tensor : {1, point_.tensor}) {
         point_.expert = expert;
         point_.expert_tensor = expert_tensor;
-        if (ranks % (expert * expert_tensor) == 0) choose_dispatcher();
+        if (ranks % (expert * expert_tensor) == 0) {
+          choose_dispatcher();
+        } else {
+          refuse(Rule::kExperts, "ep {} x etp {} do not divide the {} ranks of a stage", expert,
+                 expert_tensor, ranks);
+        }
         if (point_.tensor == 1) break;
       }
     }
@@ -142,11 +186,16 @@ class Space {
 
   void choose_schedule() {
     bool on_one_device = false;
+    bool divides = false;  // which no schedule changes
     for (const std::string& name : axes_.schedules) {
       for (const Schedule* schedule : records_to_plan(name)) {
         point_.schedule = schedule;
         point_.chunks = schedule->min_chunks;
-        if (!divides()) return;
+        if (!divides) {
+          const std::string fault = fault_of_sizes();
+          if (!fault.empty()) return refuse(Rule::kModel, "{}", fault);
+          divides = true;
+        }
         // One device has no pipeline: its microbatches pass one after the other, and once is
         // enough, or two at a time.
         const bool alone = point_.pipeline == 1 && (schedule->min_chunks > 1 || on_one_device);
@@ -155,13 +204,15 @@ class Space {
         on_one_device = point_.pipeline == 1;
       }
     }
+    refuse(Rule::kLayers, "no schedule and chunks that are tried put {} layers on pp {}",
+           model_.num_layers, point_.pipeline);
   }
 
-  [[nodiscard]] bool divides() const {
+  [[nodiscard]] std::string fault_of_sizes() const {
     const Scenario scenario = scenario_of(question_, point_);
     const Modelled& modelled = *scenario.modelled;
-    return fault_of(modelled.model, modelled.context).empty() &&
-           fault_of(modelled.model, modelled.context, modelled.state).empty();
+    std::string fault = fault_of(modelled.model, modelled.context);
+    return fault.empty() ? fault_of(modelled.model, modelled.context, modelled.state) : fault;
   }
 
   // True if the longest chunk has fewer layers than with one chunk less, ends counted or not.
@@ -305,6 +356,7 @@ class Space {
   PlanPoint point_;
   std::vector<PlanPoint> points_;
   PlanDivisions divisions_;
+  Rule furthest_ = Rule::kNone;
 };
 
 }  // namespace

@@ -143,8 +143,9 @@ inline bool offloads(const PlanPoint& point) { return point.offload || point.sch
 // Ways to divide the GPUs into tensor, context, pipeline and data ranks; every one uses them all.
 struct PlanDivisions {
   size_t all = 0;
-  size_t uneven = 0;  // those whose data ranks do not divide the global batch: not tried
-  long multiple = 1;  // of which a global batch must be to lose none
+  size_t uneven = 0;         // those whose data ranks do not divide the global batch: not tried
+  long multiple = 1;         // of which a global batch must be to lose none
+  std::string refused = {};  // where no point is left: why not the one that came furthest
 };
 
 struct PlanSpace {
