@@ -107,7 +107,9 @@ Subcommand add_anchor(Parser& program) {
       "  pipesim anchor scenarios/llama3-70b-h100.yaml schedule=zb-v --measured '24.5 s'");
   parser.add_option("scenarios", options->arguments,
                     "Scenarios of one schedule each; path.to.key=value changes them all");
-  parser.add_option("--measured", options->measured, "Seconds of a step, for each scenario in turn")
+  parser
+      .add_option("--measured", options->measured,
+                  "Time of a step, as '19.9 s', for each scenario in turn")
       .one_each();
   parser.add_option("--log", options->logs, "A Megatron-LM log instead, for each scenario in turn")
       .one_each();

@@ -146,6 +146,16 @@ class Words {
                                  word, same_name(word, schedule_names())));
   }
 
+  // In a list the value as a whole would be the place of a word that no schedule has.
+  void check_schedule(size_t i, const std::string& scenario, bool families) const {
+    const std::string& word = words_[i];
+    const std::vector<std::string> known = schedule_names();
+    if (is_order_file(word) || !same_name(word, known).empty()) return;
+    if (!families && values_of(word, scenario) != std::vector{schedule_value(word)}) return;
+    throw InputError(line_.where(places_[i].typed),
+                     fmt::format("schedule '{}' is not known{}", word, suggestion(word, known)));
+  }
+
   void name_schedules() {
     std::vector<size_t> places;
     std::string scenario;
@@ -169,6 +179,7 @@ class Words {
     const bool families = is_option("--schedules");
     std::vector<std::string> values;
     for (const size_t i : places) {
+      if (places.size() > 1) check_schedule(i, scenario, families);
       const auto of_word = families ? std::vector{words_[i]} : values_of(words_[i], scenario);
       values.insert(values.end(), of_word.begin(), of_word.end());
     }

@@ -8,7 +8,9 @@
 #include <sstream>
 
 #include "app/common_options.h"
+#include "app/orders.h"
 #include "app/outputs.h"
+#include "app/plan_axes.h"
 #include "app/plan_start.h"
 #include "app/tokens.h"
 #include "sim/core/text.h"
@@ -22,25 +24,6 @@
 namespace pipesim {
 namespace {
 
-struct SizeOption {
-  const char* name;
-  const char* names;  // with the short one
-  std::vector<int> PlanAxes::*sizes;
-  const char* help;
-};
-constexpr std::array kSizes{
-    SizeOption{"--tensor", "--tensor,--tp", &PlanAxes::tensor,
-               "Only these tensor parallel sizes (default: divisors of a node)"},
-    SizeOption{"--context", "--context,--cp", &PlanAxes::context,
-               "Only these context parallel sizes"},
-    SizeOption{"--expert", "--expert,--ep", &PlanAxes::expert, "Only these expert parallel sizes"},
-    SizeOption{"--pipeline", "--pipeline,--pp", &PlanAxes::pipeline,
-               "Only these pipeline parallel sizes"},
-    SizeOption{"--virtual", "--virtual,--vpp", &PlanAxes::chunks,
-               "Only these chunks per device, where a schedule has a choice"},
-    SizeOption{"--micro-batch-size", "--micro-batch-size,--mbs", &PlanAxes::micro_batch,
-               "Only these (default: 1, 2, 4, 8)"}};
-
 constexpr int kMostGpus = 1 << 20;
 constexpr std::array<std::string_view, 3> kBaselines{"usual", "published", "none"};
 
@@ -51,129 +34,10 @@ std::optional<int> whole_number(const std::string& text) {
   return whole ? std::optional(number) : std::nullopt;
 }
 
-// A value that stands twice would be searched, and counted, twice.
-template <class T>
-void check_once(const std::vector<T>& given, const std::string& option, const CommandLine& line) {
-  for (auto each = given.begin(); each != given.end(); ++each) {
-    if (std::find(given.begin(), each, *each) == each) continue;
-    const std::string value = fmt::format("{}", *each);
-    throw InputError(line.where(option, value),
-                     fmt::format("{}: '{}' is there twice", option, value));
-  }
-}
-
-// Reads some of `names`, as their numbers.
-template <class Enum, class Names>
-std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names& names,
-                             const std::string& option, const CommandLine& line) {
-  check_once(asked, option, line);
-  std::vector<Enum> all;
-  const std::vector<std::string> known(names.begin(), names.end());
-  for (const std::string& name : asked) {
-    const auto found = std::ranges::find(known, name);
-    if (found == known.end()) {
-      throw InputError(line.where(option, name),
-                       fmt::format("unknown name '{}'{}", name, suggestion(name, known)));
-    }
-    all.push_back(static_cast<Enum>(found - known.begin()));
-  }
-  return all;
-}
-
-std::vector<RecomputeGranularity> read_recompute(const std::vector<std::string>& asked,
-                                                 const CommandLine& line) {
-  const std::string option = "--recompute";
-  check_once(asked, option, line);
-  std::vector<std::string> known(kRecomputeGranularities.begin(), kRecomputeGranularities.end());
-  known.insert(known.end(), kRecomputeModules.begin(), kRecomputeModules.end());
-  std::vector<RecomputeGranularity> all;
-  for (const std::string& name : asked) {
-    const auto granularity = recompute_from(name);
-    if (!granularity) {
-      throw InputError(line.where(option, name),
-                       fmt::format("unknown name '{}'{}", name, suggestion(name, known)));
-    }
-    all.push_back(*granularity);
-  }
-  return all;
-}
-
-std::vector<ContextExchange> read_exchanges(const std::vector<std::string>& asked,
-                                            const CommandLine& line) {
-  std::vector<std::string> names(kContextExchanges.begin(), kContextExchanges.end());
-  names.emplace_back("all");
-  const auto all = static_cast<ContextExchange>(kContextExchanges.size());
-  auto exchanges = read_names<ContextExchange>(asked, names, "--cp-comm-type", line);
-  if (std::ranges::count(exchanges, all) == 0) return exchanges;
-  if (exchanges.size() > 1) {
-    throw InputError(line.where("--cp-comm-type", "all"), "'all' stands alone");
-  }
-  return {ContextExchange::kAllGather, ContextExchange::kRing, ContextExchange::kHeads,
-          ContextExchange::kHeadsAndRing};
-}
-
-// Why it is not planned; empty where it is.
-std::string why_not_planned(const Schedule& schedule, bool no_offload) {
-  if (schedule.place(2, schedule.min_chunks).directions() > 1) {
-    return "holds two copies of the model: not planned";
-  }
-  if (schedule.versions) {
-    return "steps with weights of before: not planned, pipesim run simulates it";
-  }
-  return no_offload && schedule.offloads() ? "offloads activations, which --no-offload excludes"
-                                           : "";
-}
-
-std::vector<std::string> read_schedules(const PlanCommand& command, const CommandLine& line) {
-  const std::string option = "--schedules";
-  const std::vector<std::string> valid = schedule_names();
-  std::vector<std::string> names;
-  for (const std::string& given : command.schedules) {
-    names.push_back(meant_name(given, valid));
-    const Schedule* schedule = find_schedule(names.back());
-    if (std::ranges::count(names, names.back()) > 1) {
-      throw InputError(line.where(option, given),
-                       fmt::format("{}: '{}' is there twice", option, given));
-    }
-    const std::string why = schedule == nullptr ? fmt::format("unknown schedule '{}'{}", given,
-                                                              suggestion(given, valid))
-                                                : why_not_planned(*schedule, command.no_offload);
-    if (why.empty()) continue;
-    throw InputError(line.where(option, given),
-                     schedule == nullptr ? why : fmt::format("{} {}", given, why));
-  }
-  return names;
-}
-
 std::optional<Framework> framework_of(const PlanCommand& command) {
   const auto found = std::ranges::find(kFrameworkNames, command.runs_on);
   if (found == kFrameworkNames.end()) return std::nullopt;
   return kFrameworks.at(static_cast<size_t>(found - kFrameworkNames.begin()));
-}
-
-PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
-  PlanAxes axes = command.axes;
-  if (!command.schedules.empty()) axes.schedules = read_schedules(command, line);
-  for (const SizeOption& size : kSizes) check_once(axes.*size.sizes, size.name, line);
-  if (!command.recompute.empty()) {
-    axes.recompute = read_recompute(command.recompute, line);
-  }
-  if (!command.vocabulary.empty()) {
-    axes.vocabulary = read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements,
-                                                      "--vocabulary", line);
-  }
-  axes.sharding =
-      read_names<ShardingStrategy>(command.sharding, kShardingStrategies, "--sharding", line);
-  axes.exchange = read_exchanges(command.exchange, line);
-  axes.dispatchers =
-      read_names<ExpertDispatcher>(command.dispatchers, kExpertDispatchers, "--dispatcher", line);
-  if (command.no_expert_overlap) axes.expert_overlap = {false};
-  if (command.no_offload) {
-    axes.offload = {false};
-    std::erase_if(axes.schedules,
-                  [](const std::string& name) { return find_schedule(name)->offloads(); });
-  }
-  return axes;
 }
 
 // Where the value of an option stands: on the command line, or in the scenario that says it.
@@ -317,6 +181,11 @@ Part part_of(const PlanCommand& command, size_t number, const CommandLine& line)
   Part part{command, text.substr(0, text.find(':')), text, number};
   part.command.clusters = {text};
   const Location where = place_of(command, line, "--cluster", text);
+  if (is_yaml(part.cluster)) {
+    throw InputError(where,
+                     "--cluster is a name: a cluster of your own is an entry of clusters.yaml in "
+                     "--catalog DIR (docs/how-to/your-cluster.md)");
+  }
   if (const size_t colon = text.find(':'); colon != std::string::npos) {
     const auto gpus = whole_number(text.substr(colon + 1));
     if (!gpus || *gpus < 1 || *gpus > kMostGpus) {
@@ -346,10 +215,16 @@ std::vector<Part> parts_of(const PlanCommand& command, const CommandLine& line) 
 }
 
 void check_dispatchers(const PlanQuestion& question, const CommandLine& line) {
+  const std::string none = why_no_flex(*question.base.hardware);
   const std::string missing = why_no_deepep(*question.base.hardware);
-  const bool asked = std::ranges::count(question.axes.dispatchers, ExpertDispatcher::kDeepEp) > 0;
-  if (!asked || missing.empty()) return;
-  throw InputError(line.where("--dispatcher", "deepep"), missing + ": expected hybridep");
+  for (const ExpertDispatcher each : question.axes.dispatchers) {
+    if (each == ExpertDispatcher::kAllToAll) continue;
+    const Location where = line.where("--dispatcher", std::string(to_text(each)));
+    if (!none.empty()) throw InputError(where, none + ": expected alltoall");
+    if (each == ExpertDispatcher::kDeepEp && !missing.empty()) {
+      throw InputError(where, missing + ": expected hybridep");
+    }
+  }
 }
 
 void check_experts(const PlanQuestion& question, const CommandLine& line) {
@@ -395,19 +270,13 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
   return plan;
 }
 
-// Values with commas between. The words behind them, such as settings, are not values.
-template <class List>
-Option add_list(Parser& parser, const char* name, List& to, const std::string& help) {
-  return parser.add_option(name, to, help).with_commas();
-}
-
 void add_question(Parser& parser, PlanCommand& command) {
   parser.add_option(
       "--model", command.model,
       "A name of `pipesim list models`, a Hugging Face config.json, or a traced model");
-  add_list(
-      parser, "--cluster", command.clusters,
-      "A name of `pipesim list clusters`, or several with commas to compare; NAME:N with its GPUs");
+  add_list(parser, "--cluster", command.clusters,
+           "A name of `pipesim list clusters`, or several with commas to compare; NAME:N with its "
+           "GPUs; your own are clusters.yaml of --catalog DIR");
   add_list(parser, "--precision", command.precisions,
            fmt::format("One of {}, or several to compare (default: memory.precision)",
                        fmt::join(precision_names(), ",")));
@@ -417,7 +286,9 @@ void add_question(Parser& parser, PlanCommand& command) {
   parser.add_option("--nodes", command.nodes, "How many nodes, in place of --gpus")
       .range(1, 1 << 14)
       .excludes(gpus);
-  parser.add_option("--global-batch-size,--gbs", command.global_batch, "Samples of an iteration")
+  parser
+      .add_option("--global-batch-size,--gbs", command.global_batch,
+                  "Samples of an iteration: its tokens over --seq-length")
       .range(1, 1 << 30);
   parser.add_option("--seq-length", command.seq_length, "Tokens of a sample; 4k are 4096")
       .with_binary_units()
@@ -428,33 +299,6 @@ void add_question(Parser& parser, PlanCommand& command) {
   parser.add_option("settings", command.settings,
                     "A scenario to start from, whose keys stand where no option does; "
                     "path.to.key=value: other keys, as cost.overlap_grad_reduce=true");
-}
-
-void add_axes(Parser& parser, PlanCommand& command) {
-  for (const SizeOption& size : kSizes) {
-    add_list(parser, size.names, command.axes.*size.sizes, size.help).range(1, 1 << 16);
-  }
-  add_list(parser, "--schedules", command.schedules, "Only these schedules");
-  add_list(parser, "--recompute", command.recompute,
-           "Only these (default: none,pointwise,selective,full,layernorm, with experts "
-           "layernorm+moe_act, with latent attention also mla_up_proj)");
-  add_list(parser, "--vocabulary", command.vocabulary,
-           "Only these placements (default: first_last,vocab-1,vocab-2)");
-  add_list(parser, "--sharding", command.sharding,
-           "Try these of no_shard,optim,optim_grads,optim_grads_params (default: what "
-           "memory.data_parallel_sharding_strategy says, else optim, without a pipeline also "
-           "optim_grads_params)");
-  add_list(parser, "--cp-comm-type", command.exchange,
-           "Exchanges of context ranks to try: some of all_gather,p2p,a2a,a2a+p2p, or all "
-           "(default: parallel.cp_comm_type, else all_gather)");
-  add_list(parser, "--dispatcher", command.dispatchers,
-           "Dispatchers of tokens to try: some of alltoall,deepep,hybridep (default: "
-           "cost.moe_token_dispatcher_type, else the recipes')");
-  parser.add_flag("--no-expert-overlap", command.no_expert_overlap,
-                  "Only layouts without overlap_moe_expert_parallel_comm");
-  parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
-  parser.add_flag("--offload-modules", command.offload_modules,
-                  "Also try layouts whose attention and norms offload their inputs");
 }
 
 void check_factors(const PlanCommand& command, const CommandLine& line) {
@@ -491,7 +335,7 @@ std::vector<WhatIfChange> take_changes(PlanCommand& command, const CommandLine& 
 
 void add_plan_options(Parser& parser, PlanCommand& command) {
   add_question(parser, command);
-  add_axes(parser, command);
+  add_plan_axes(parser, command);
   parser
       .add_option(
           "--best", command.best,
@@ -555,7 +399,14 @@ PlanAsked read_plan_command(const PlanCommand& given, const CommandLine& line) {
   PlanCommand command = with_start(given, line);
   asked.changes = take_changes(command, line);
   if (command.tokens) {
-    asked.tokens = read_tokens(*command.tokens, line.where("--tokens", *command.tokens));
+    const Location where = line.where("--tokens", *command.tokens);
+    asked.tokens = read_tokens(*command.tokens, where);
+    const double step = 1.0 * static_cast<double>(command.global_batch) * command.seq_length;
+    if (*asked.tokens < step) {
+      throw InputError(where, fmt::format("'{}' are fewer tokens than the {:.0f} of one iteration: "
+                                          "expected those of the whole training, such as 15T",
+                                          *command.tokens, step));
+    }
   }
   if (command.prices.size() > 1 && command.prices.size() != command.clusters.size()) {
     throw InputError(line.where("--price-per-gpu-hour"),
@@ -563,7 +414,8 @@ PlanAsked read_plan_command(const PlanCommand& given, const CommandLine& line) {
                                  command.clusters.size(), command.prices.size()));
   }
   if (!command.prices.empty() && !asked.tokens) {
-    throw InputError(line.where("--price-per-gpu-hour"), "needs --tokens, which says for how long");
+    throw InputError(line.where("--price-per-gpu-hour"),
+                     "--price-per-gpu-hour needs --tokens, which says for how long");
   }
   check_writable({command.json, command.csv, command.html, command.output}, line);
   if (!command.why.empty() && command.why.size() != 2) {
@@ -571,7 +423,7 @@ PlanAsked read_plan_command(const PlanCommand& given, const CommandLine& line) {
                      fmt::format("expected two rows, as 1,3, not {}", command.why.size()));
   }
   check_factors(command, line);
-  const PlanAxes axes = read_axes(command, line);
+  const PlanAxes axes = read_plan_axes(command, line);
   check_once(command.clusters, "--cluster", line);
   check_once(command.precisions, "--precision", line);
   const std::vector<Part> parts = parts_of(command, line);

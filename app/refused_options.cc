@@ -1,6 +1,7 @@
 #include "app/refused_options.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string>
@@ -13,10 +14,32 @@
 namespace pipesim {
 namespace {
 
-// Suggests names for a misspelt option. A letter has no near ones: all are shown.
-std::string meant(const std::string& name, const std::vector<std::string>& names) {
-  const bool letter = name.size() == 2;
-  return letter ? fmt::format("; valid: {}", fmt::join(names, ", ")) : suggestion(name, names);
+// Words that people bring along, and how they are said here.
+struct Brought {
+  std::string_view name;
+  std::string_view said;
+};
+constexpr std::array kBrought{
+    Brought{"--dp", "data ranks are what the other sizes leave of the GPUs"},
+    Brought{"--data-parallel", "data ranks are what the other sizes leave of the GPUs"},
+    Brought{"--bf16", "give memory.precision=bf16"},
+    Brought{"--fp16", "give memory.precision=fp16"},
+    Brought{"--fp8", "give memory.precision=fp8"},
+    Brought{"--lora", "give memory.lora_rank=16"},
+    Brought{"--lora-rank", "give memory.lora_rank=16"},
+    Brought{"--set", "a setting stands alone, as path.to.key=value"},
+    Brought{"--override", "a setting stands alone, as path.to.key=value"}};
+
+// Suggests names for an option that the command lacks.
+std::string meant(const std::string& name, const Parser& command) {
+  constexpr size_t kFew = 12;
+  const auto brought = std::ranges::find(kBrought, name, &Brought::name);
+  if (brought != kBrought.end()) return fmt::format(": {}", brought->said);
+  const auto names = command.option_names();
+  const bool letter = name.size() == 2;  // which has no near ones
+  if (!letter && !suggested_names(name, names).empty()) return suggestion(name, names);
+  if (names.size() > kFew) return fmt::format("; `pipesim {} --help` has all", command.name());
+  return fmt::format("; valid: {}", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -28,11 +51,16 @@ void refuse_options(const CommandLine& line, const Parser& command, const Option
     if (!name.starts_with("-") || name == "-") continue;
     if (std::ranges::find(names, name) == names.end()) {
       throw InputError(line.where(i),
-                       fmt::format("unknown option '{}'{}", name, meant(name, names)));
+                       fmt::format("unknown option '{}'{}", name, meant(name, command)));
     }
     if (std::string_view(error.what()).find(name) != std::string_view::npos) {
       throw InputError(line.where(i), error.what());
     }
+  }
+  for (const OptionText& option : command.options()) {
+    if (!option.positional || error.what() != option.names.front() + " is required") continue;
+    throw InputError(line.where(line.arguments().size()),
+                     fmt::format("{}: {}", error.what(), option.help));
   }
   const auto value = std::ranges::find_if(line.arguments(), [&error](const std::string& each) {
     return std::string_view(error.what()).find(fmt::format("'{}'", each)) != std::string_view::npos;

@@ -1,10 +1,11 @@
 #include "app/options/parser.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <fmt/format.h>
-#include <map>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -96,10 +97,20 @@ Option Option::one_each() { return Option(*option_->allow_extra_args(false)); }
 Option Option::with_commas() { return Option(*option_->delimiter(',')->allow_extra_args(false)); }
 
 Option Option::with_binary_units() {
-  static const std::map<std::string, int> kUnits{{"k", 1 << 10}, {"m", 1 << 20}};
-  CLI::AsNumberWithUnit units(kUnits, CLI::AsNumberWithUnit::CASE_INSENSITIVE, "");
-  units.description("");
-  return Option(*option_->transform(units));
+  return Option(*option_->transform([](const std::string& text) {
+    long number = 0;
+    const char* end = text.data() + text.size();
+    const auto [unit, error] = std::from_chars(text.data(), end, number);
+    const std::string letter(unit, end);
+    const bool kilo = letter == "k" || letter == "K";
+    const bool mega = letter == "m" || letter == "M";
+    constexpr long kMost = std::numeric_limits<int>::max();
+    if (error != std::errc() || !(letter.empty() || kilo || mega) || number > kMost) {
+      throw CLI::ValidationError(
+          fmt::format("expected a whole number, such as 8192 or 8k, not '{}'", text));
+    }
+    return std::to_string(number << (kilo ? 10 : mega ? 20 : 0));
+  }));
 }
 
 Option Option::with_default() { return Option(*option_->capture_default_str()); }

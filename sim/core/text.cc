@@ -156,6 +156,13 @@ bool holds(std::string_view candidate, std::string_view name) {
          (in_full.size() >= kLeast && wanted.find(in_full) != std::string::npos);
 }
 
+// True for "fp4" of "nvfp4".
+bool ends_with(std::string_view candidate, std::string_view name) {
+  constexpr size_t kLeast = 3;  // letters, to say something
+  const std::string wanted = letters_of(name);
+  return wanted.size() >= kLeast && letters_of(candidate).ends_with(wanted);
+}
+
 // True for "qwen3-30b" in "qwen3-30b-a3b" and "8b" in "llama3-8b", but not in "megatron-18b".
 bool has_words(std::string_view candidate, std::string_view words) {
   const std::string in = fmt::format("-{}-", folded(candidate));
@@ -193,6 +200,9 @@ std::vector<std::string> suggested_names(std::string_view name,
   };
   for (const std::string& candidate : candidates) {
     if (has_words(candidate, name)) add(candidate);
+  }
+  for (const std::string& candidate : candidates) {
+    if (ends_with(candidate, name)) add(candidate);
   }
   const std::vector<std::string> alike = of_one_size(name, candidates);
   add(nearest_name(name, alike));

@@ -379,9 +379,17 @@ void add_numbers_of_gpu(const HardwareCatalog& catalog, ClusterChoice& choice) {
 }
 
 template <class Entry, class Name>
-const Entry& named(const std::vector<Entry>& entries, const YamlValue& wanted, const Name& name) {
+const Entry& named(const std::vector<Entry>& entries, const YamlValue& wanted, const char* kind,
+                   const Name& name) {
   std::vector<std::string> names;
   for (const Entry& entry : entries) names.push_back(name(entry));
+  const std::string text = wanted.is_scalar() ? wanted.node().Scalar() : "";
+  if (!text.empty() && meant_name(text, names) == text && std::ranges::count(names, text) == 0 &&
+      suggested_names(text, names).empty()) {
+    wanted.fail(fmt::format(
+        "'{}' is not known; `pipesim list {}` prints the names, and --catalog DIR adds your own",
+        text, kind));
+  }
   const std::string found = wanted.choice(names);
   for (const Entry& entry : entries) {
     if (name(entry) == found) return entry;
@@ -496,11 +504,12 @@ void read_own_gpu(YamlMap& map, const HardwareCatalog& catalog, ClusterChoice& c
 }  // namespace
 
 const GpuEntry& HardwareCatalog::gpu(const YamlValue& name) const {
-  return named(gpus, name, [](const GpuEntry& entry) { return entry.gpu.name; });
+  return named(gpus, name, "gpus", [](const GpuEntry& entry) { return entry.gpu.name; });
 }
 
 const ClusterEntry& HardwareCatalog::cluster(const YamlValue& name) const {
-  return named(clusters, name, [](const ClusterEntry& entry) { return entry.hardware.name; });
+  return named(clusters, name, "clusters",
+               [](const ClusterEntry& entry) { return entry.hardware.name; });
 }
 
 HardwareCatalog read_hardware(const YamlSource& gpus, const YamlSource& clusters,

@@ -333,8 +333,12 @@ Transformer find_model(const std::string& name, const Location& asked) {
   }
   const auto meant = std::ranges::find(models, meant_name(short_name, names), &Transformer::name);
   if (meant != models.end()) return *meant;
-  throw InputError(asked,
-                   fmt::format("model '{}' is not known{}", name, suggestion(short_name, names)));
+  const bool near = !suggested_names(short_name, names).empty();
+  throw InputError(
+      asked, fmt::format("model '{}' is not known{}", name,
+                         near ? suggestion(short_name, names)
+                              : "; `pipesim list models` prints their names, and a config.json is "
+                                "read as it is"));
 }
 
 Transformer read_model(const YamlValue& value, const std::string& scenario_file) {

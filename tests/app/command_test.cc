@@ -110,7 +110,8 @@ TEST_F(Command, MisspeltWordsGetTheNearestName) {
        {Slip{"rnu x.yaml", "did you mean 'run'?"},
         Slip{"run x.yaml --jsno o", "did you mean '--json'?"},
         Slip{"validate zero_buble", "did you mean 'zero_bubble'?"},
-        Slip{"show x.yaml --format txt", "--format"}, Slip{"run", "file is required"},
+        Slip{"show x.yaml --format txt", "--format"},
+        Slip{"run", "file is required: Scenario (YAML)"},
         Slip{"run x.yaml --columns 3", "--columns"},
         Slip{"run x.yaml --columns 70 --columns 80", "--columns is there more than once"},
         Slip{"export x.yaml", "--output is required"}}) {
@@ -136,6 +137,17 @@ TEST_F(Command, WordsBehindAScenarioAreItsSchedules) {
   const Outcome slip = run("run " + quickstart_ + " zb-h9");
   EXPECT_EQ(slip.code, 2);
   EXPECT_NE(slip.output.find("did you mean 'zb-h1'"), std::string::npos) << slip.output;
+  // In a list the word itself is the place.
+  for (const std::string command : {"run ", "search "}) {
+    const std::string right = command + quickstart_ + " gpipe ";
+    const std::string place = std::to_string(("pipesim " + right).size() + 1);
+    const Outcome of_list = run(right + "1f1bb");
+    EXPECT_EQ(of_list.code, 2);
+    EXPECT_NE(of_list.output.find("command line:1:" + place +
+                                  ": schedule '1f1bb' is not known; did you mean '1f1b'"),
+              std::string::npos)
+        << of_list.output;
+  }
   EXPECT_NE(run("show zb-h1").output.find("a scenario comes before it"), std::string::npos);
   EXPECT_NE(run("run " + quickstart_ + " batch.num_microbatches").output.find("path.to.key=value"),
             std::string::npos);

@@ -82,6 +82,23 @@ TEST_F(PlanCommand, StartsFromAModelThatHasNoName) {
   }
 }
 
+// A measured step corrects row 0 as it does the others.
+TEST_F(PlanCommand, AnchorsTheScenariosOwnRowToo) {
+  write("mine.yaml",
+        "model: zb-1.5b\ncluster: dgx-a100\nschedule: 1f1b\n"
+        "parallel: {pipeline_model_parallel_size: 2, data_parallel_size: 4}\n"
+        "batch: {global_batch_size: 32, micro_batch_size: 4, seq_length: 1024}\n");
+  ASSERT_EQ(run("anchor mine.yaml --measured '4 s' --accept -o anchor.yaml").code, 0);
+  ASSERT_EQ(run("run mine.yaml cost.anchor=anchor.yaml --json run.json").code, 0);
+  ASSERT_EQ(run("plan mine.yaml cost.anchor=anchor.yaml --tensor 1 --mbs 4 --schedules 1f1b "
+                "--contention 0 --json plan.json")
+                .code,
+            0);
+  const auto baseline = nlohmann::json::parse(read("plan.json"))["plans"][0]["baseline"];
+  const auto result = nlohmann::json::parse(read("run.json"))["results"][0];
+  EXPECT_EQ(baseline["iteration_seconds"], result["iteration_seconds"]);
+}
+
 // Row 0 is the scenario as it runs, with contention too.
 TEST_F(PlanCommand, HasTheScenariosOwnTimeInRow0) {
   write("mine.yaml",
@@ -131,6 +148,7 @@ TEST_F(PlanCommand, SaysWhatNeitherOptionsNorAScenarioSay) {
   };
   refused("--model zb-1.5b", "--cluster is required, or a scenario to start from");
   refused("--cluster dgx-a100", "--model is required");
+  refused("--model zb-1.5b --cluster dgx-a100", "samples of an iteration, such as 512");
   refused(quickstart_, "whose seconds follow from its model and cluster");
   write("mine.yaml",
         "model: zb-1.5bb\ncluster: dgx-a100\nschedule: 1f1b\n"
@@ -354,7 +372,16 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "batch.seq_length=512", 2, "batch.seq_length is what --seq-length says");
   fails(plan_ + "--memory-limit '9 GiB' memory.capacity='8 GiB'", 2, "what --memory-limit says");
   fails(plan_ + "memory.precision=fp8", 2,
-        "memory.precision: a100-sxm-80gb has no fp8: a rate in it exceeds the card's");
+        "memory.precision: a100-sxm-80gb has no fp8; it has bf16, fp16, fp32");
+  fails(plan_ + "--precision fp4", 2, "did you mean 'nvfp4'");
+  fails("plan --model gpt-4 --cluster dgx-a100" + batch, 2, "`pipesim list models` prints");
+  fails("plan --model zb-1.5b --cluster lab" + batch, 2, "`pipesim list clusters` prints");
+  fails("plan --model zb-1.5b --cluster lab.yaml" + batch, 2, "clusters.yaml in --catalog DIR");
+  fails(plan_ + "--seq-length 4q", 2, "expected a whole number, such as 8192 or 8k, not '4q'");
+  fails(plan_ + "--seq-length 9999999999", 2, "expected a whole number, such as 8192 or 8k");
+  fails(plan_ + "--tokens 15", 2, "'15' are fewer tokens than the 32768 of one iteration");
+  fails(plan_ + "--fp8", 2, "unknown option '--fp8': give memory.precision=fp8");
+  fails(plan_ + "--colour", 2, "unknown option '--colour'; `pipesim plan --help` has all");
   fails(plan_ + "--schedules po-h", 2, "po-h offloads activations, which --no-offload excludes");
   fails(plan_ + "batch.micro_batch_size=1", 2, "it is planned");
   fails(plan_ + "cost.overlap_grad_reduc=true", 2, "overlap_grad_reduce");
@@ -366,13 +393,29 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "--memory-limit '0 GiB'", 2, "memory.capacity: a GPU has memory: expected more");
   fails(plan_ + "--memory-limit ''", 2, "memory.capacity: expected a size");
   fails(plan_ + "memory.capacity=0", 2, "memory.capacity: a GPU has memory: expected more");
-  fails(plan_ + "--pipeline 3", 1, "no layout divides");
+  // The reason that stands in the way last, of all that are asked for.
+  fails(plan_ + "--pipeline 3", 1, "tp 1 x cp 1 leave 8 GPUs, which pp 3 does not divide");
+  fails("plan --model zb-1.5b --cluster dgx-a100 --gpus 8 --gbs 31 --seq 1k --tp 1 --pp 1", 1,
+        "8 data ranks do not divide the global batch of 31 (docs/reference/plan.md#the-space); a "
+        "batch of a multiple of 8 loses no division");
+  const std::string on_64 =
+      "plan --model llama3-70b --cluster dgx-h100 --gpus 64 --gbs 512 --seq 4k ";
+  fails(on_64 + "--tp 128", 1, "no layout divides: tp 128 x cp 1 do not divide 64 GPUs");
+  fails(on_64 + "--tp 16", 1,
+        "num_query_groups 8 does not divide by tensor_model_parallel_size 16");
+  fails(on_64 + "--pp 4 --mbs 3", 1, "micro batches of 3 do not divide the 32 samples");
+  fails(on_64 + "--schedules interleaved-1f1b --pp 4 --vpp 60", 1,
+        "no schedule and chunks that are tried put 80 layers on pp 4");
+  fails(on_64 + "--schedules zb-v --runs-on zero-bubble", 1,
+        "zero-bubble runs no layout that is asked for");
   // More than any of its changes brings, and less than the states take.
   fails(
       "plan --model llama3.1-405b --cluster dgx-a100 --schedules 1f1b --no-offload "
       "--defaults framework" +
           batch,
-      1, "none; weights, gradients and optimizer states alone take 6.64 TiB, 90 GPUs");
+      1,
+      "none; weights, gradients and optimizer states alone take 6.64 TiB, 90 GPUs: ask with --gpus "
+      "96 or more");
   EXPECT_EQ(files(), 0U);
 }
 
