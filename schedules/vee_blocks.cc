@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -36,6 +37,19 @@ int kind_of(const Pass& pass) {
   if (pass.kind == PassKind::kF) return first ? kF0 : kF1;
   if (pass.kind == PassKind::kB) return first ? kB0 : kB1;
   return first ? kW0 : kW1;
+}
+
+// The blocks whose passes find slots. A plan asks for those of a few numbers of devices, often.
+const std::vector<Block>& placed_blocks(int devices) {
+  static std::mutex mutex;
+  static std::map<int, std::vector<Block>> known;
+  const std::scoped_lock lock(mutex);
+  const auto [found, is_new] = known.try_emplace(devices);
+  if (!is_new) return found->second;
+  BlockBuilder builder(devices, 1);
+  std::vector<Block> all = building_blocks(devices, kTurns);
+  std::erase_if(all, [&builder](const Block& each) { return !builder.place(each); });
+  return found->second = std::move(all);
 }
 
 }  // namespace
@@ -139,7 +153,7 @@ BlockPlanner::Search::Search(const Problem& problem)
       times_(vee_times(problem)) {
   if (few_of(p_, m_) < m_) few_.emplace(p_, few_of(p_, m_));
   set_bytes();
-  for (const Block& block : building_blocks(p_, kTurns)) add_outline(block);
+  for (const Block& block : placed_blocks(p_)) add_outline(block);
 }
 
 void BlockPlanner::Search::set_bytes() {
@@ -214,7 +228,7 @@ const BlockPlanner::Search::Level& BlockPlanner::Search::level(
 
 // Memory of the steady state.
 void BlockPlanner::Search::add_outline(const Block& block) {
-  if (!builder_.place(block)) return;
+  builder_.place(block);
   Outline outline{.block = block, .chunks = builder_.steady_chunks()};
   const auto run_by = [this](int slot, int kind, int d) {
     return (slot - builder_.slot(kind, d) + 6 * kVeeKinds * p_) / kVeeKinds;

@@ -72,13 +72,13 @@ double least_of_device(const std::vector<HeldChange>& held, const std::vector<do
 
 }  // namespace
 
-std::vector<LinkRule> link_rules(int chunks, int devices) {
+std::vector<LinkRule> link_rules(int chunks, int devices, size_t most) {
   constexpr int kMostInTurn = 8;
   std::vector<int> fewer;
   for (int n = chunks; n > 0; n = n > kMostInTurn ? n / 2 : n - 1) fewer.push_back(n);
   std::vector<LinkRule> rules;
-  const auto add = [&rules](const LinkRule& rule) {
-    if (std::ranges::count(rules, rule) == 0) rules.push_back(rule);
+  const auto add = [&rules, most](const LinkRule& rule) {
+    if (rules.size() < most && std::ranges::count(rules, rule) == 0) rules.push_back(rule);
   };
   const bool turns = devices > 1;
   if (turns) add({.chunks = chunks, .turns = true});

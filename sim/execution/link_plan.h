@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -54,8 +55,8 @@ struct LinkRule {
 
 // The rules to plan by, the most successful first: all of `chunks` chunks, in turns and without,
 // fewer, and every second microbatch. Each comes with and without a bound on waiting. `devices`
-// share a link; one by itself takes no turns.
-std::vector<LinkRule> link_rules(int chunks, int devices);
+// share a link; one by itself takes no turns. `most` are enough.
+std::vector<LinkRule> link_rules(int chunks, int devices, size_t most);
 
 // The most bytes that devices of a link keep: the device that keeps most, and all together.
 struct LinkPeak {

@@ -43,8 +43,8 @@ class Offload {
       for (LinkPlan& link : links_) link.plan({.chunks = chunks});
       return planned();
     }
-    std::vector<LinkRule> rules = link_rules(chunks, devices_per_link_);
-    rules.resize(std::min(rules.size(), std::max(kFewestRules, kMostPlanned / activations_)));
+    const std::vector<LinkRule> rules =
+        link_rules(chunks, devices_per_link_, std::max(kFewestRules, kMostPlanned / activations_));
     const bool check = activations_ <= kMostChecked;
     std::vector<double> peaks(rules.size(), 0);
     std::vector<LinkRule> found;
