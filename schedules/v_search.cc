@@ -12,7 +12,6 @@
 #include <array>
 #include <fmt/format.h>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "schedules/order_within.h"
@@ -86,9 +85,7 @@ class VSearch : public LimitPlanner {
     }
     builder_.place(blocks_[best]);
     builder_.build(chunks);
-    std::vector<std::span<const std::uint8_t>> kinds;
-    for (int d = 0; d < shape_.devices; ++d) kinds.push_back(builder_.order(d));
-    return {shape_, problem_.placement, vee_lists(kinds)};
+    return {shape_, problem_.placement, builder_.lists()};
   }
 
  private:

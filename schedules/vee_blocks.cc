@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,7 @@ int few_of(int devices, int microbatches) {
   return microbatches < 2 * kFew * devices ? microbatches : kFew * devices;
 }
 
+int kind_of(std::uint8_t kind) { return kind; }
 int kind_of(const Pass& pass) {
   const bool first = pass.chunk == 0;
   if (pass.kind == PassKind::kF) return first ? kF0 : kF1;
@@ -106,9 +108,14 @@ class BlockPlanner::Search {
   [[nodiscard]] std::vector<Candidate> rank_all();
   [[nodiscard]] std::vector<Candidate> build(const std::vector<Candidate>& ranked);
   [[nodiscard]] bool count(const Built& built, Candidate& candidate) const;
-  [[nodiscard]] const Built& with_few(const BlockOrder& of);
-  [[nodiscard]] const Built& with_all(const BlockOrder& of);
-  [[nodiscard]] Built build(BlockBuilder& builder, const BlockOrder& of);
+  [[nodiscard]] const Built& with_few(const BlockOrder& of) {
+    return few_ ? built(built_few_, *few_, of) : with_all(of);
+  }
+  [[nodiscard]] const Built& with_all(const BlockOrder& of) {
+    return built(built_whole_, builder_, of);
+  }
+  using AllBuilt = std::map<BlockOrder, Built>;
+  [[nodiscard]] const Built& built(AllBuilt& all, BlockBuilder& builder, const BlockOrder& of);
   void finish(Candidate candidate);
   [[nodiscard]] PassLists lists_of(const BlockOrder& of);
   [[nodiscard]] BlockOrder order_of(const Candidate& candidate) const {
@@ -118,8 +125,8 @@ class BlockPlanner::Search {
   [[nodiscard]] bool is_near(const PlanTime& least) const {
     return least.reaches(kNearEnough * bound_);
   }
-  [[nodiscard]] double peak_bytes(const BlockBuilder& builder) const;
-  [[nodiscard]] double peak_bytes(const PassLists& lists) const;
+  template <class Order>
+  [[nodiscard]] double peak_bytes(Order order) const;  // by device
   [[nodiscard]] double bytes(int kind, int device) const {
     return bytes_[builder_.id(kind, device)];
   }
@@ -134,7 +141,7 @@ class BlockPlanner::Search {
   PlanTime least_of_few_;      // no schedule of few microbatches takes less
 
   std::vector<Outline> outlines_;
-  std::map<BlockOrder, Built> built_few_, built_whole_;
+  AllBuilt built_few_, built_whole_;
   std::map<double, Level> levels_;  // by limit
 
   // State within the current limit.
@@ -304,28 +311,17 @@ bool BlockPlanner::Search::count(const Built& built, Candidate& candidate) const
   return true;
 }
 
-const BlockPlanner::Search::Built& BlockPlanner::Search::with_few(const BlockOrder& of) {
-  if (!few_) return with_all(of);
-  const auto [known, is_new] = built_few_.try_emplace(of);
-  if (is_new) known->second = build(*few_, of);
-  return known->second;
-}
-
-const BlockPlanner::Search::Built& BlockPlanner::Search::with_all(const BlockOrder& of) {
-  const auto [known, is_new] = built_whole_.try_emplace(of);
-  if (is_new) known->second = build(builder_, of);
-  return known->second;
-}
-
-BlockPlanner::Search::Built BlockPlanner::Search::build(BlockBuilder& builder,
-                                                        const BlockOrder& of) {
-  Built built;
+const BlockPlanner::Search::Built& BlockPlanner::Search::built(AllBuilt& all, BlockBuilder& builder,
+                                                               const BlockOrder& of) {
+  const auto [known, is_new] = all.try_emplace(of);
+  Built& built = known->second;
+  if (!is_new) return built;
   builder.place(outlines_[of.outline].block);
   if (!builder.build(of.chunk_limit)) return built;
   const auto time = builder.time(times_);
   built.fits_together = time.has_value();
   built.chunks = builder.needed();
-  built.bytes = peak_bytes(builder);
+  built.bytes = peak_bytes([&builder](int d) { return builder.order(d); });
   built.time = time.value_or(PlanTime{});
   return built;
 }
@@ -341,7 +337,7 @@ void BlockPlanner::Search::finish(Candidate candidate) {
     WithinResult result = run_within(problem_, Bytes(limit_ / kRounding), order,
                                      {.overtake = overtake}, std::min(most_, now_.time));
     if (!result.lists.empty()) {
-      const double peak = peak_bytes(result.lists);
+      const double peak = peak_bytes([&result](int d) { return std::span(result.lists[d]); });
       now_.keep_better(result.time, peak, std::move(result.lists));
     }
     if (!result.met_overtake) return;
@@ -351,28 +347,15 @@ void BlockPlanner::Search::finish(Candidate candidate) {
 PassLists BlockPlanner::Search::lists_of(const BlockOrder& of) {
   builder_.place(outlines_[of.outline].block);
   builder_.build(of.chunk_limit);
-  std::vector<std::span<const std::uint8_t>> kinds;
-  for (int d = 0; d < p_; ++d) kinds.push_back(builder_.order(d));
-  return vee_lists(kinds);
+  return builder_.lists();
 }
 
-double BlockPlanner::Search::peak_bytes(const BlockBuilder& builder) const {
+template <class Order>
+double BlockPlanner::Search::peak_bytes(Order order) const {
   double peak = 0;
   for (int d = 0; d < p_; ++d) {
     double held = 0;
-    for (const int kind : builder.order(d)) {
-      held += kind <= kF1 ? bytes(kind, d) : -bytes(kind, d);
-      peak = std::max(peak, held);
-    }
-  }
-  return peak;
-}
-
-double BlockPlanner::Search::peak_bytes(const PassLists& lists) const {
-  double peak = 0;
-  for (int d = 0; d < p_; ++d) {
-    double held = 0;
-    for (const Pass& pass : lists[d]) {
+    for (const auto& pass : order(d)) {
       const int kind = kind_of(pass);
       held += kind <= kF1 ? bytes(kind, d) : -bytes(kind, d);
       peak = std::max(peak, held);

@@ -62,6 +62,7 @@ class BlockBuilder {
   [[nodiscard]] std::span<const std::uint8_t> order(int device) const {
     return orders_.order(device);
   }
+  [[nodiscard]] PassLists lists() const { return orders_.lists(); }
   // Nothing when the order deadlocks.
   std::optional<PlanTime> time(const VeeTimes& times) { return orders_.replay(times); }
   [[nodiscard]] int peak() const { return orders_.peak(); }  // see VeeOrders

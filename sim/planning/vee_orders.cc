@@ -54,15 +54,15 @@ VeeTimes vee_times(const Problem& problem) {
   return times;
 }
 
-PassLists vee_lists(const std::vector<std::span<const std::uint8_t>>& kinds) {
+PassLists VeeOrders::lists() const {
   constexpr std::array kKinds{PassKind::kF, PassKind::kF, PassKind::kB,
                               PassKind::kB, PassKind::kW, PassKind::kW};
   PassLists lists;
-  for (const std::span<const std::uint8_t> device : kinds) {
+  for (int d = 0; d < p_; ++d) {
     std::array<int, kVeeKinds> count{};
     auto& list = lists.emplace_back();
-    list.reserve(device.size());
-    for (const size_t kind : device) {
+    list.reserve(length_);
+    for (const size_t kind : order(d)) {
       list.push_back(make_pass(kKinds[kind], count[kind]++, kVeeChunk[kind]));
     }
   }

@@ -39,9 +39,6 @@ struct VeeTimes {
 // exactly where the times as written do.
 VeeTimes vee_times(const Problem& problem);
 
-// The passes of every device from their kinds in order; the n-th of a kind is microbatch n's.
-PassLists vee_lists(const std::vector<std::span<const std::uint8_t>>& kinds);
-
 // Keeps its memory from one order to the next.
 class VeeOrders {
  public:
@@ -58,6 +55,8 @@ class VeeOrders {
   [[nodiscard]] std::span<std::uint8_t> order(int device) {
     return kinds_.row(device).first(length_);
   }
+  // The passes of every device.
+  [[nodiscard]] PassLists lists() const;
   // Chunks in flight on the device that has most, and on one.
   [[nodiscard]] int peak() const;
   [[nodiscard]] int peak_of(int device) const;
