@@ -185,10 +185,11 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
     if (!result.best) continue;
     const Found& best = *result.best;
     out << fmt::format("{},{},{},{},{}", result.limit.value(), result.limit / unit,
-                       csv_field(best.schedule), best.refined ? 1 : 0, best.problem.shape.chunks);
+                       csv_field(best.choice.name), best.refined ? 1 : 0,
+                       best.problem.shape.chunks);
     for (const FoundMetric& metric : kFoundMetrics) out << fmt::format(",{}", metric.of(best));
     if (result.registered) {
-      out << fmt::format(",{},{}", csv_field(result.registered->schedule),
+      out << fmt::format(",{},{}", csv_field(result.registered->choice.name),
                          result.registered->cost.value());
     } else {
       out << ",,";
@@ -321,7 +322,7 @@ std::vector<Output> program_outputs(const SearchCommand& command, const CommandL
     write_csv(out,
               Program(order.shape(), order.placement(), order.lists(),
                       {order.pairs().begin(), order.pairs().end()}, order.wrap_around()),
-              best.schedule);
+              best.choice.name);
   };
   const bool copies = best.program->copies() != nullptr;
   if (command.output.empty()) return {};

@@ -19,7 +19,7 @@ api::Found public_found(const SearchResult& result, Bytes unit) {
   const Found& best = *result.best;
   api::Found found{.limit_bytes = result.limit.value(),
                    .limit_over_p_microbatches = result.limit / unit,
-                   .schedule = best.schedule,
+                   .schedule = best.choice.name,
                    .refined = best.refined,
                    .chunks = best.problem.shape.chunks,
                    .cost_seconds = best.cost.value(),
@@ -37,7 +37,7 @@ api::Found public_found(const SearchResult& result, Bytes unit) {
                    .microbatch_order = best.microbatch_order,
                    .passes = passes_of(*best.program)};
   if (result.registered) {
-    found.registered_schedule = result.registered->schedule;
+    found.registered_schedule = result.registered->choice.name;
     found.registered_cost_seconds = result.registered->cost.value();
   }
   return found;

@@ -1,18 +1,25 @@
 #include "sim/search/found.h"
 
+#include <utility>
+
 #include "sim/execution/evaluate.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
 
-void evaluate_found(Found& found) {
-  const Evaluation result = evaluate(*found.program, found.problem);
+Found measure(const Contender& contender, const Problem& problem,
+              std::shared_ptr<const Program> program) {
+  Found found{contender};
+  found.problem = problem;
+  found.program = std::move(program);
+  const Evaluation result = evaluate(*found.program, problem);
   found.cost = result.cost;
   found.makespan = result.makespan;
-  found.time = time_of(result, found.problem.objective);
+  found.time = time_of(result, problem.objective);
   found.bubble_rate = result.bubble_rate();
   found.bubble_rate_busiest = result.bubble_rate_busiest();
   found.peak = result.peak_activation();
+  return found;
 }
 
 bool better(const Found& a, const Found& b) {

@@ -3,8 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "models/layout.h"
@@ -16,46 +14,34 @@
 
 namespace pipesim {
 
-// A program and what it costs; `program` is planned or refined for `problem`.
-struct Found {
-  std::string schedule;                    // of the registry, or a description
+// A schedule in its problem, which a search plans for.
+struct Contender {
   ScheduleChoice choice;                   // what of it is recomputed and offloaded
   std::optional<Layout> layout = {};       // with a model
   std::vector<int> microbatch_order = {};  // as Case's
-  bool refined = false;
   Problem problem;
   // Where the schedule runs B and W as one pass, in less time: costs of the two apart, which
   // refinement runs.
   std::shared_ptr<const Problem> apart = {};
-  std::shared_ptr<const Program> program;
-  Seconds cost;  // Evaluation::cost
-  Seconds makespan;
-  Seconds time;  // the one of the two that is sought
-  double bubble_rate = 0;
-  double bubble_rate_busiest = 0;
-  Bytes peak;  // largest of the devices
-  // Where activations wait on the host and its size is known: whether they have room there.
-  std::optional<HostMemory> host;
 };
 
-// Sets seconds, bubbles and peak of its program under its problem. O(passes).
-void evaluate_found(Found& found);
+// A program and what it costs; `program` is planned or refined for `problem`.
+struct Found : Contender {
+  bool refined = false;
+  std::shared_ptr<const Program> program = {};
+  Seconds cost = {};  // Evaluation::cost
+  Seconds makespan = {};
+  Seconds time = {};  // the one of the two that is sought
+  double bubble_rate = 0;
+  double bubble_rate_busiest = 0;
+  Bytes peak = {};  // largest of the devices
+  // Where activations wait on the host and its size is known: whether they have room there.
+  std::optional<HostMemory> host = {};
+};
 
-// `program` under `problem`, evaluated; the rest is that of `like`, a family
-// or another Found. O(passes).
-template <class Like>
-Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Program> program) {
-  Found found;
-  found.schedule = like.choice.name;
-  found.choice = like.choice;
-  found.layout = like.layout;
-  found.microbatch_order = like.microbatch_order;
-  found.problem = problem;
-  found.apart = like.apart;
-  found.program = std::move(program);
-  evaluate_found(found);
-  return found;
-}
+// `program` under `problem`, evaluated; the rest is the contender's. O(passes).
+Found measure(const Contender& contender, const Problem& problem,
+              std::shared_ptr<const Program> program);
 
 // Less time first, then the one that keeps all, then the one that copies nothing, then less memory.
 // Equal ones stay in the order of the registry.

@@ -196,7 +196,7 @@ void Search::add_bare_placements() {
       choice.recompute = fixed->recompute;
       try {
         const Case bare = in_order(prepare(scenario_, choice));
-        bare_.push_back({choice, bare.layout, bare.microbatch_order, with_bytes(bare.problem)});
+        bare_.push_back({{choice, bare.layout, bare.microbatch_order, with_bytes(bare.problem)}});
       } catch (const std::runtime_error&) {
         continue;  // its layers cannot be divided so: said of the schedule already
       }
@@ -257,7 +257,7 @@ void Search::leave_out(const ScheduleChoice& choice, const std::string& reason) 
 
 bool Search::add_family(const Case& prepared) {
   const ScheduleChoice& choice = prepared.choice;
-  Family family{choice, prepared.layout, prepared.microbatch_order, with_bytes(prepared.problem)};
+  Family family{{choice, prepared.layout, prepared.microbatch_order, with_bytes(prepared.problem)}};
   if (family.problem.placement.directions() > 1) {
     leave_out(fmt::format("{}: holds {} copies of the model", choice.name,
                           family.problem.placement.directions()));
@@ -517,7 +517,7 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     result.without_room = std::nullopt;
   }
   if (result.best->time * (1 + 1e-9) < result.bound) {
-    throw LogicError(result.best->schedule + " takes less than the lower bound");
+    throw LogicError(result.best->choice.name + " takes less than the lower bound");
   }
   return result;
 }

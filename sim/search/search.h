@@ -80,14 +80,9 @@ class Search {
  private:
   struct SharedPlanners;
   struct Rungs;  // the ladder's limits (sim/planning/memory_ladder.h), planned when first asked for
-  struct Family {
-    ScheduleChoice choice;
-    std::optional<Layout> layout;  // with a model
-    std::vector<int> microbatch_order;
-    Problem problem;                            // without a limit
-    std::shared_ptr<const Problem> apart = {};  // as Found's
-    std::optional<Found> fixed = {};            // of a schedule that takes no limit
-    std::shared_ptr<Rungs> rungs = {};          // of one that takes a limit
+  struct Family : Contender {           // its problem has no limit
+    std::optional<Found> fixed = {};    // of a schedule that takes no limit
+    std::shared_ptr<Rungs> rungs = {};  // of one that takes a limit
     // Likewise, where it keeps every activation; shared by all with one problem.
     std::shared_ptr<SharedPlanners> planners = {};
   };

@@ -277,7 +277,7 @@ optimizer: {sync: post_validation}
   EXPECT_LT(tiny.bound.value(), 24 * 0.030 * 4);
   const SearchResult blocks = look(cost + ", overlapped: 20 ms}", 1.25);
   EXPECT_LE(blocks.bound, blocks.best->cost * (1 + 1e-9));
-  EXPECT_EQ(blocks.best->schedule, "dualpipev");
+  EXPECT_EQ(blocks.best->choice.name, "dualpipev");
   const SearchResult weightless =
       look(cost + "}\nmemory: {kind: given, activation: 0, weight_stash: 0}", 1);
   EXPECT_EQ(weightless.limit, Bytes(4));
@@ -327,7 +327,7 @@ TEST(Search, MakesTheSameFrontierEveryTime) {
   for (int round = 0; round < 3; ++round) {
     const auto again = search.frontier(24);
     for (size_t i = 0; i < once.size(); ++i) {
-      EXPECT_EQ(once[i].best->schedule, again[i].best->schedule);
+      EXPECT_EQ(once[i].best->choice.name, again[i].best->choice.name);
       EXPECT_EQ(once[i].best->peak, again[i].best->peak);
       EXPECT_EQ(once[i].best->cost, again[i].best->cost);
       EXPECT_EQ(once[i].registered.has_value(), again[i].registered.has_value());

@@ -269,7 +269,7 @@ memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}
     const Search search(scenario, options);
     const SearchResult result = search.at(2 * search.unit());
     ASSERT_TRUE(result.best) << name;
-    EXPECT_EQ(result.best->schedule, name);
+    EXPECT_EQ(result.best->choice.name, name);
     EXPECT_LE(result.bound, kRounding * result.best->time) << name;
     EXPECT_GE(1.5 * result.bound, result.best->time) << name;
   }

@@ -103,7 +103,7 @@ void fill(Cell& cell, const SearchResult& result, const std::optional<Published>
     cell.note = published->schedule + "; ";
   }
   cell.simulated = rate(result.best->cost, profile);
-  cell.note += fmt::format("found: {}{}, bound {:.4f}", result.best->schedule,
+  cell.note += fmt::format("found: {}{}, bound {:.4f}", result.best->choice.name,
                            result.best->refined ? " refined" : "", rate(result.bound, profile));
 }
 
