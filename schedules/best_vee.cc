@@ -88,8 +88,8 @@ class Search {
   // Both give up plans that cannot take less than `most`.
   const Plan& plan_rounds(const PlanTime& most) {
     if (!is_same(rounds_, limit_, most)) {
-      RoundsPlan made = published_.plan(limit_, most);
-      keep(rounds_, {std::move(made.lists), made.time}, published_.asked(), most);
+      OrderWithin made = published_.plan(limit_, most);
+      keep(rounds_, std::move(made), published_.asked(), most);
     }
     return rounds_;
   }
@@ -231,7 +231,7 @@ class TimedPlans {
     PublishedRounds rules(problem_);
     PlanTime unjustified;
     for (Bytes within = limit;;) {
-      const RoundsPlan plan = rules.plan(within, hope(limit, unjustified));
+      const OrderWithin plan = rules.plan(within, hope(limit, unjustified));
       unjustified = std::min(unjustified, plan.time);
       best.keep_shorter(plan.time, plan.lists);
       within = (1 - 1e-9) * rules.asked();

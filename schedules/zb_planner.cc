@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "schedules/order_within.h"
-#include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
@@ -14,9 +13,6 @@ namespace pipesim {
 namespace {
 
 constexpr Bytes kNever(std::numeric_limits<double>::infinity());
-
-// Times within this factor of the lower bound count as equal to it.
-constexpr double kNear = 1 + 1e-9;
 
 // Runs for messages in steps that take so many times what the best takes are given up: none of
 // sweep_10k was seen to be the best with the messages as they are.
@@ -96,7 +92,7 @@ void ZbPlanner::try_limits(Bytes limit) {
 // Returns the most that some run asked for, or nothing where none within less can be better: from
 // there on up to the limit all runs would be the same.
 Bytes ZbPlanner::try_all(Bytes limit) {
-  const PlanTime bound = kNear * 1e12 * least_plan_time(problem_, limit);
+  const PlanTime bound = optimal_time(problem_, limit);
   Bytes most_asked;
   std::vector<std::vector<int>> tried;
   for (Choices& choices : all_) {

@@ -39,7 +39,7 @@ std::optional<Refusal> refuse(const Problem& problem) {
 Program plan(const Problem& problem) {
   Problem by_span = problem;
   by_span.objective = Objective::kCost;
-  RoundsPlan best = PublishedRounds(by_span).plan(limit_or_1f1b(problem));
+  OrderWithin best = PublishedRounds(by_span).plan(limit_or_1f1b(problem));
   return {problem.shape, problem.placement, std::move(best.lists)};
 }
 

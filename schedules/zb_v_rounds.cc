@@ -198,29 +198,29 @@ void RoundsPlanner::run_backward(int d, int c) {
   unstick(d);
 }
 
-RoundsPlan PublishedRounds::plan(Bytes limit, const PlanTime& most) {
-  RoundsPlan best{most, {}};
+OrderWithin PublishedRounds::plan(Bytes limit, const PlanTime& most) {
+  OrderWithin best{{}, most};
   rounds_.set_limit(limit);
   std::array<bool, kChoices.size()> same{};  // as a choice before
   for (size_t i = 0; i < kChoices.size(); ++i) {
     if (same[i]) continue;
     std::array<bool, kChoices.size()> alike;
     alike.fill(true);
-    RoundsPlan own{most, {}};
+    OrderWithin own{{}, most};
     for (rounds_.allow(no_idle_);; rounds_.allow(rounds_.slack())) {
       const PlanTime time = rounds_.run(kChoices[i], own.time);
       for (size_t other = i + 1; other < kChoices.size(); ++other) {
         alike[other] = alike[other] && rounds_.same_with(kChoices[other]);
       }
       if (time >= own.time) break;
-      own = {time, rounds_.lists()};
+      own.keep_shorter(time, rounds_.lists());
     }
     for (size_t other = i + 1; other < kChoices.size(); ++other) {
       same[other] = same[other] || alike[other];
     }
-    if (own.time < best.time) best = std::move(own);
+    best.keep_shorter(own.time, std::move(own.lists));
   }
-  return best.lists.empty() ? RoundsPlan{} : std::move(best);
+  return best.lists.empty() ? OrderWithin{} : std::move(best);
 }
 
 }  // namespace pipesim

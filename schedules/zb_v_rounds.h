@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/order_within.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
@@ -89,11 +90,6 @@ class RoundsPlanner {
   std::vector<std::uint8_t> stuck_;  // nothing to run until it or a neighbour has run something
 };
 
-struct RoundsPlan {
-  PlanTime time = {};
-  PassLists lists;  // empty where all runs were given up
-};
-
 // The best of the paper's four choices. Each runs again with its devices' idle times, as long as
 // that shortens it. The authors' public code does so; ties go to its first shortest plan.
 class PublishedRounds {
@@ -102,7 +98,7 @@ class PublishedRounds {
       : no_idle_(problem.shape.devices, 0), rounds_(problem) {}
 
   // Gives up runs that take `most` or more. Requires what RoundsPlanner::set_limit does.
-  RoundsPlan plan(Bytes limit, const PlanTime& most = {});
+  OrderWithin plan(Bytes limit, const PlanTime& most = {});
   // See RoundsPlanner; of the last plan.
   [[nodiscard]] Bytes asked() const { return rounds_.asked(); }
 
