@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/transformer.h"
+#include "sim/core/error.h"
 #include "sim/interop/frameworks/draft.h"
 #include "sim/read/scenario.h"
 
@@ -166,6 +167,20 @@ TEST(Vision, StopsAtAnEncoderOrImagesThatAreNotKnown) {
   EXPECT_EQ(llava("--vision-model-type pixtral-vit").stops.at(0).first, "vision_model_type");
   EXPECT_EQ(llava("--language-model-type other").stops.at(0).first, "language_model_type");
   EXPECT_EQ(llava("--dynamic-resolution").stops.at(0).first, "dynamic_resolution");
+}
+
+// Megatron-LM's pretrain_vlm.py, whose program its files of arguments do not name.
+TEST(Vision, RefusesImagesWithoutALanguageModel) {
+  const auto draft = [](const std::string& side) {
+    return megatron_draft(
+        read_yaml_settings("megatron", "c.yaml",
+                           "MODEL_ARGS: {--num-layers: 4, --hidden-size: 64, "
+                           "--num-attention-heads: 4, --patch-dim: 14, --img-h: " +
+                               side + "}\n"),
+        "");
+  };
+  EXPECT_THROW(draft("336"), InputError);
+  EXPECT_NO_THROW(draft("224")) << "a list of all arguments";
 }
 
 TEST(Vision, RecomputesMegatronsEncoderWhereItIsTold) {

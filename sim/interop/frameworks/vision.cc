@@ -208,11 +208,28 @@ void put_encoder_recompute(Settings& settings, Draft& draft) {
   text = fmt::format("{{{}, encoder: {}}}", rest, again ? "full" : "none");
 }
 
+namespace {
+
+// Images without a named language model are those of Megatron-LM's pretrain_vlm.py. A side of 224
+// pixels is any program's default.
+void refuse_images(Settings& settings) {
+  const Setting* side = settings.find({"img_h", "img_w"});
+  if (side == nullptr || side->usual || side->text() == "224") return;
+  throw InputError(side->where,
+                   fmt::format("{} is of images behind an encoder of Megatron-LM's own: pipesim "
+                               "simulates the training of a decoder, alone or behind a vision "
+                               "encoder that language_model_type names",
+                               side->name));
+}
+
+}  // namespace
+
 void put_vision(Settings& settings, long tensor, Draft& draft) {
   if (const auto language = settings.text({"language_model_type"})) {
     if (!draft.model.empty()) put_llava(settings, *language, tensor, draft);
     return;
   }
+  if (!settings.has("mm_cfg.vision_encoder.from_pretrained")) refuse_images(settings);
   const auto name = settings.text({"mm_cfg.vision_encoder.from_pretrained"});
   if (!name || draft.model.empty()) return;
   constexpr long kColours = 3;
