@@ -307,6 +307,21 @@ TEST(YamlSettings, TakesPrimusKimiAndShortConvolutions) {
   }
 }
 
+// Whatever Megatron-FSDP keeps and sends in fp32 is what is simulated.
+TEST(YamlSettings, TakesMegatronFsdpInFp32) {
+  const auto stops = [](const std::string& type) {
+    return megatron_draft(settings_of(kModel +
+                                      "use_megatron_fsdp: true\n"
+                                      "megatron_fsdp_main_params_dtype: fp32\n"
+                                      "megatron_fsdp_grad_comm_dtype: " +
+                                      type + "\n"),
+                          "")
+        .stops.size();
+  };
+  EXPECT_EQ(stops("fp32"), 0U);
+  EXPECT_EQ(stops("bf16"), 1U);
+}
+
 // DeepSeek-V4 as Primus names it, beside Megatron-LM's heads.
 TEST(YamlSettings, TakesPrimusCompressedAttention) {
   const std::string compressed =
