@@ -28,76 +28,33 @@ constexpr GreedyStep backward_of(int chunk) {
 }  // namespace
 
 GreedyPlanner::GreedyPlanner(const Problem& problem)
-    : chunks_(problem.shape.chunks),
-      microbatches_(problem.shape.microbatches),
-      objective_(problem.objective),
-      devices_(problem.shape.devices),
-      arrivals_(devices_.size() * kSizeOf<Step>, microbatches_),
-      backwards_(devices_.size(), chunks_ * microbatches_),
-      buckets_(kBuckets, -1),
-      lists_(devices_.size()) {
-  const Placement& place = problem.placement;
-  const bool vee = chunks_ == 2 && place == Placement::vee(problem.shape.devices);
-  if (chunks_ != 1 && !vee) throw LogicError("greedy: neither one chunk nor a V");
+    : player_(problem, ticks), devices_(problem.shape.devices), buckets_(kBuckets, -1) {
+  if (problem.placement != Placement::vee(problem.shape.devices)) {
+    throw LogicError("greedy: no two chunks in V-shape");
+  }
   double shortest = kNever;
   double longest = 1;
-  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    add_stage(problem, vs);
-    const Device& device = at(place.device(vs));
-    const int chunk = place.chunk(vs);
-    const double weight = device.weight[chunk];
-    shortest = std::min(shortest, weight);
-    longest = std::max(longest, weight);
-    for (const Step step : {forward_of(chunk), backward_of(chunk)}) {
-      shortest = std::min(shortest, device.seconds[step]);
-      longest = std::max(longest, device.seconds[step] + device.hop[step]);
+  for (int d = 0; d < player_.devices(); ++d) {
+    for (const Player::Chunk& chunk : player_.chunks(d)) {
+      shortest = std::min({shortest, chunk.forward, chunk.backward, chunk.weight});
+      longest = std::max({longest, chunk.weight, chunk.forward + chunk.to_downstream,
+                          chunk.backward + chunk.to_upstream});
     }
   }
   buckets_per_tick_ = 1 / std::max(shortest / 2, 2 * longest / kBuckets);
-  count_work();
-  if (vee) share_memory(problem);
-  for (auto& list : lists_) list.reserve(3 * backwards_.columns());
+  count_work(problem.objective);
+  share_memory(problem);
 }
 
-void GreedyPlanner::add_stage(const Problem& problem, int vs) {
-  const StageCost& cost = problem.stage(vs);
-  Device& device = at(problem.placement.device(vs));
-  const int chunk = problem.placement.chunk(vs);
-  device.seconds[forward_of(chunk)] = ticks(cost.forward);
-  device.seconds[backward_of(chunk)] = ticks(cost.backward_input);
-  device.weight[chunk] = ticks(cost.backward_weight);
-  device.activation[chunk] = cost.activation.value();
-  device.weight_stash[chunk] = cost.weight_stash.value();
-  connect(problem, {PassKind::kF, vs});
-  connect(problem, {PassKind::kB, vs});
-}
-
-void GreedyPlanner::count_work() {
+void GreedyPlanner::count_work(Objective objective) {
+  std::vector<double> work;
   double way = 0;
-  for (Device& device : devices_) {
-    double each = device.weight[0] + device.weight[1];
-    for (const double seconds : device.seconds) each += seconds;
-    device.spare = -(way + microbatches_ * each);
-    most_work_ = std::max(most_work_, -device.spare);
-    if (objective_ == Objective::kMakespan) way += device.seconds[kF0] + device.hop[kF0];
+  for (int d = 0; d < player_.devices(); ++d) {
+    work.push_back(way + player_.device(d).work);
+    if (objective == Objective::kMakespan) way += chunk(d, 0).forward + chunk(d, 0).to_downstream;
   }
-  for (Device& device : devices_) device.spare += most_work_;
-}
-
-void GreedyPlanner::connect(const Problem& problem, const StagePass& pass) {
-  const Placement& place = problem.placement;
-  const auto neighbour = [&place](const StagePass& of) {
-    if (!of.exists()) return Neighbour{};
-    const int chunk = place.chunk(of.vs);
-    return Neighbour{place.device(of.vs),
-                     of.kind == PassKind::kF ? forward_of(chunk) : backward_of(chunk)};
-  };
-  const StagePass target = target_of(place, pass);
-  Device& device = at(place.device(pass.vs));
-  const Step step = neighbour(pass).step;
-  device.from[step] = neighbour(source_of(place, pass));
-  device.to[step] = neighbour(target);
-  device.hop[step] = target.exists() ? ticks(problem.transfer(pass.vs, target.vs)) : 0;
+  most_work_ = std::ranges::max(work);
+  for (int d = 0; d < player_.devices(); ++d) player_.device(d).spare = most_work_ - work[d];
 }
 
 // Gives chunk 0 the share of a device's memory that it has of the bytes times seconds of a
@@ -118,27 +75,19 @@ void GreedyPlanner::share_memory(const Problem& problem) {
   for (int d = 0; d < place.devices(); ++d) {
     const double first = held(d, 0);
     if (first <= 0) continue;
-    at(d).chunks_of_f0 = at(d).activation[0] / largest_chunk_ * (1 + held(d, 1) / first);
+    devices_[d].chunks_of_f0 = chunk(d, 0).activation / largest_chunk_ * (1 + held(d, 1) / first);
   }
 }
 
 void GreedyPlanner::reset() {
-  for (int d = 0; d < static_cast<int>(devices_.size()); ++d) {
-    Device& device = at(d);
+  player_.reset();
+  for (Device& device : devices_) {
     device.sent = 0;
-    std::ranges::fill(device.ran, 0);
-    device.weights_ran.fill(0);
-    device.clock = device.first_start = 0;
-    device.idle = -device.spare;
-    device.owed = device.next_weight = 0;
     device.bucket = -1;
-    lists_[d].clear();
   }
   std::ranges::fill(buckets_, -1);
   waiting_ = 0;
-  most_idle_ = 0;
-  at(0).arrival[kF0] = 0;
-  at(0).sent = bit_[kF0];
+  await(0, kF0, true, kNoWait);
   wake_at(0, 0);
 }
 
@@ -150,48 +99,42 @@ void GreedyPlanner::reset() {
   reset();
   for (size_t bucket = 0; waiting_ > 0; bucket = (bucket + 1) % kBuckets) {
     while (buckets_[bucket] >= 0) act(buckets_[bucket]);
-    if (PlanTime{most_work_ + most_idle_} >= most) return {};
+    if (PlanTime{most_work_ + player_.most_idle()} >= most) return {};
   }
-  PlanTimer timer(objective_);
-  for (int d = 0; d < static_cast<int>(devices_.size()); ++d) {
-    Device& device = at(d);
-    while (device.owed > 0) start_weight(d);
-    timer.add(device.first_start, device.clock);
-  }
-  return timer.time();
+  return player_.finish();
 }
 
 // The device is free, or something has come for it: what does it do?
 void GreedyPlanner::act(int d) {
   take_out(d);
-  Device& device = at(d);
-  const double now = device.wake;
-  const Choice choice = choose(device);
+  const double now = devices_[d].wake;
+  const Choice choice = choose(d);
   if (choice.now) {
-    wait_until(device, now);
+    player_.wait_until(d, now);
     start(d, *choice.now);
-  } else if (device.owed > 0 && (choice.lacks_memory || choice.next > now)) {
-    wait_until(device, now);
-    start_weight(d);
-    wake_at(d, device.clock);
+  } else if (player_.device(d).owed() > 0 && (choice.lacks_memory || choice.next > now)) {
+    player_.wait_until(d, now);
+    player_.run_weight(d);
+    wake_at(d, player_.device(d).clock);
   } else if (choice.next < kNever) {
     wake_at(d, choice.next);
   }
 }
 
-GreedyPlanner::Choice GreedyPlanner::choose(const Device& device) {
+GreedyPlanner::Choice GreedyPlanner::choose(int d) {
+  const Device& device = devices_[d];
   Choice choice;
   for (unsigned left = device.sent; left != 0; left &= left - 1) {
     const Step step = steps_[std::countr_zero(left)];
-    if (!fits(device, step)) continue;
+    if (!fits(d, step)) continue;
     const double arrived = device.arrival[step];
     if (arrived > device.wake) {
       choice.next = std::min(choice.next, arrived);
-    } else if (!fits_now(device, step)) {
+    } else if (!fits_now(d, step)) {
       choice.lacks_memory = true;
     } else {
-      const double patience = rules_.patience * device.seconds[kF0];
-      const bool waits = step == kF0 && choice.next - device.wake <= patience && warms_up(device);
+      const double patience = rules_.patience * chunk(d, 0).forward;
+      const bool waits = step == kF0 && choice.next - device.wake <= patience && warms_up(d);
       if (!waits) choice.now = step;
       break;
     }
@@ -199,102 +142,75 @@ GreedyPlanner::Choice GreedyPlanner::choose(const Device& device) {
   return choice;
 }
 
-bool GreedyPlanner::warms_up(const Device& device) const {
-  return device.ran[kB0] == 0 && device.ran[kB1] == 0;
-}
+bool GreedyPlanner::warms_up(int d) const { return chunk(d, 0).b == 0 && chunk(d, 1).b == 0; }
 
 // Once the W have run that the device owes.
-bool GreedyPlanner::fits(const Device& device, Step step) {
+bool GreedyPlanner::fits(int d, Step step) {
   if (!is_forward(step)) return true;
-  const int f0 = device.ran[kF0];
-  const int f1 = device.ran[kF1];
-  const double held =
-      (f0 - device.ran[kB0]) * device.activation[0] + (f1 - device.ran[kB1]) * device.activation[1];
-  if (!room_.fits(held + device.activation[chunk_of(step)])) return false;
-  if (step == kF1 || chunks_ == 1) return true;
-  if (f0 > f1 && !has_share(device)) return false;
-  return room_.fits((f0 + 1 - f1) * device.activation[0] + device.activation[1]);
+  const Player::Chunk& first = chunk(d, 0);
+  const Player::Chunk& second = chunk(d, 1);
+  const double held = first.held_without_owed() + second.held_without_owed();
+  if (!room_.fits(held + (step == kF0 ? first : second).activation)) return false;
+  if (step == kF1) return true;
+  if (first.f > second.f && !has_share(d)) return false;
+  return room_.fits((first.f + 1 - second.f) * first.activation + second.activation);
 }
 
 // For one more F0. Shares are whole chunks: fewer limits tell runs apart, and F1 has the rest.
-bool GreedyPlanner::has_share(const Device& device) {
-  const double f0 = device.ran[kF0] + 1 - device.ran[kB0] - rules_.beyond_share;
-  return room_.fits(std::ceil(f0 * device.chunks_of_f0 / kRounding) * largest_chunk_);
+bool GreedyPlanner::has_share(int d) {
+  const double f0 = chunk(d, 0).f + 1 - chunk(d, 0).b - rules_.beyond_share;
+  return room_.fits(std::ceil(f0 * devices_[d].chunks_of_f0 / kRounding) * largest_chunk_);
 }
 
-bool GreedyPlanner::fits_now(const Device& device, Step step) {
-  return !is_forward(step) || device.owed == 0 ||
-         room_.fits(held(device) + device.activation[chunk_of(step)]);
-}
-
-double GreedyPlanner::held(const Device& device) const {
-  double sum = 0;
-  for (const int c : {0, 1}) {
-    sum += device.ran[forward_of(c)] * device.activation[c] -
-           device.ran[backward_of(c)] * (device.activation[c] - device.weight_stash[c]) -
-           device.weights_ran[c] * device.weight_stash[c];
-  }
-  return sum;
-}
-
-void GreedyPlanner::wait_until(Device& device, double now) {
-  if (device.ran[kF0] == 0) {
-    device.first_start = now;
-  } else {
-    device.idle += now - device.clock;
-    most_idle_ = std::max(most_idle_, device.idle);
-  }
-  device.clock = now;
+bool GreedyPlanner::fits_now(int d, Step step) {
+  return !is_forward(step) || player_.device(d).owed() == 0 ||
+         room_.fits(chunk(d, 0).held() + chunk(d, 1).held() + chunk(d, chunk_of(step)).activation);
 }
 
 // At the device's clock.
 void GreedyPlanner::start(int d, Step step) {
-  Device& device = at(d);
-  const int microbatch = device.ran[step]++;
-  const int chunk = chunk_of(step);
-  device.clock += device.seconds[step];
-  lists_[d].push_back(make_pass(is_forward(step) ? PassKind::kF : PassKind::kB, microbatch, chunk));
-  if (!is_forward(step)) {
-    backwards_(d, device.next_weight + device.owed++) = static_cast<std::uint8_t>(chunk);
-  }
-  const Neighbour from = device.from[step];
-  const int next = microbatch + 1;
-  if (from.device >= 0) {
-    if (at(from.device).ran[from.step] > next) {
-      device.arrival[step] = arrival(d, step, next);
-    } else {
-      device.sent &= ~bit_[step];
+  Player::Chunk& own = player_.at_row(2 * d + chunk_of(step));
+  if (is_forward(step)) {
+    player_.start_forward(own);
+    await(d, step, player_.forward_sent(own), player_.forward_arrival(own));
+    wake_at(d, player_.device(d).clock);
+    const Player::Chunk& to = player_.at_row(own.downstream);
+    if (&to == &own) {
+      if (own.b == own.f - 1) deliver(d, kB1, player_.backward_arrival(own));
+    } else if (to.f == own.f - 1) {
+      deliver(to.device, forward_of(to.number), player_.forward_arrival(to));
     }
-  } else if (next == microbatches_) {
-    device.sent &= ~bit_[step];
+  } else {
+    player_.start_backward(own);
+    await(d, step, player_.backward_sent(own), player_.backward_arrival(own));
+    wake_at(d, player_.device(d).clock);
+    if (own.upstream < 0) return;
+    const Player::Chunk& to = player_.at_row(own.upstream);
+    if (to.b == own.b - 1) {
+      deliver(to.device, backward_of(to.number), player_.backward_arrival(to));
+    }
   }
-  wake_at(d, device.clock);
-  const Neighbour to = device.to[step];
-  if (to.device >= 0) deliver(to, microbatch, device.clock + device.hop[step]);
 }
 
-void GreedyPlanner::deliver(const Neighbour& to, int microbatch, double time) {
-  Device& device = at(to.device);
-  arrival(to.device, to.step, microbatch) = time;
-  if (device.ran[to.step] != microbatch) return;
-  device.arrival[to.step] = time;
-  device.sent |= bit_[to.step];
-  const double wake = std::max(time, device.clock);
+// Notes when the input of the next pass of a step comes, if it has been sent.
+void GreedyPlanner::await(int d, Step step, bool sent, double arrival) {
+  Device& device = devices_[d];
+  device.arrival[step] = arrival;
+  device.sent = (device.sent & ~bit_[step]) | (sent ? bit_[step] : 0);
+}
+
+// Wakes the device for a pass that waits for this.
+void GreedyPlanner::deliver(int d, Step step, double arrival) {
+  await(d, step, true, arrival);
+  Device& device = devices_[d];
+  const double wake = std::max(arrival, player_.device(d).clock);
   if (device.bucket >= 0 && device.wake <= wake) return;
-  if (device.bucket >= 0) take_out(to.device);
-  wake_at(to.device, wake);
-}
-
-void GreedyPlanner::start_weight(int d) {
-  Device& device = at(d);
-  const int chunk = backwards_(d, device.next_weight++);
-  device.clock += device.weight[chunk];
-  --device.owed;
-  lists_[d].push_back(make_pass(PassKind::kW, device.weights_ran[chunk]++, chunk));
+  if (device.bucket >= 0) take_out(d);
+  wake_at(d, wake);
 }
 
 void GreedyPlanner::wake_at(int d, double time) {
-  Device& device = at(d);
+  Device& device = devices_[d];
   device.wake = time;
   const auto bucket =
       static_cast<int>(static_cast<std::int64_t>(time * buckets_per_tick_) % kBuckets);
@@ -302,16 +218,16 @@ void GreedyPlanner::wake_at(int d, double time) {
   int& first = buckets_[bucket];
   device.earlier = -1;
   device.later = first;
-  if (first >= 0) at(first).earlier = d;
+  if (first >= 0) devices_[first].earlier = d;
   first = d;
   ++waiting_;
 }
 
 void GreedyPlanner::take_out(int d) {
-  Device& device = at(d);
-  if (device.later >= 0) at(device.later).earlier = device.earlier;
+  Device& device = devices_[d];
+  if (device.later >= 0) devices_[device.later].earlier = device.earlier;
   if (device.earlier >= 0) {
-    at(device.earlier).later = device.later;
+    devices_[device.earlier].later = device.later;
   } else {
     buckets_[device.bucket] = device.later;
   }

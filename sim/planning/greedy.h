@@ -1,9 +1,8 @@
 // Builds a program by playing the pipeline in time. An idle device starts its best available pass,
 // by a few rules, and waits when it has none.
 //
-// For schedules that compare several plans of one problem. Placements: one chunk per device, or two
-// in V-shape. Backwards are split; W runs in the order in which its B has run. Deterministic.
-// O(passes) per run, no allocation in `run`.
+// For schedules that compare several plans of one problem: two chunks per device, in V-shape, with
+// split backwards. Deterministic. O(passes) per run, no allocation in `run`.
 //
 // Every run that does not give up ends in an executable program within the limit, if one microbatch
 // fits on every device. Proof. An F runs only where, all owed W done, its activation fits (a). An
@@ -25,12 +24,11 @@
 #include <vector>
 
 #include "sim/core/enum_array.h"
-#include "sim/core/grid.h"
 #include "sim/core/units.h"
-#include "sim/pipeline/dependencies.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/planning/plan_time.h"
+#include "sim/planning/player.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
@@ -40,7 +38,7 @@ enum class GreedyStep : std::uint8_t { kF0, kF1, kB1, kB0 };
 template <>
 inline constexpr std::size_t kSizeOf<GreedyStep> = 4;
 
-// In two chunks, F1 and both B come before F0, which only adds to what is in flight.
+// F1 and both B come before F0, which only adds to what is in flight.
 struct GreedyRules {
   bool b1_before_f1 = false;
   // Before its first B, a device idles rather than run an F0 that would delay a pass due within
@@ -63,7 +61,7 @@ class GreedyPlanner {
   // Leaves the program in `lists`. Gives up, and returns infinity, once it cannot take less than
   // `most`. The time is that of the decisions: executed, the program can only be faster.
   PlanTime run(const GreedyRules& rules, const PlanTime& most);
-  [[nodiscard]] PassLists& lists() { return lists_; }
+  [[nodiscard]] PassLists& lists() { return player_.lists(); }
 
  private:
   using Step = GreedyStep;
@@ -73,26 +71,10 @@ class GreedyPlanner {
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  struct Neighbour {
-    int device = -1;  // -1: nobody
-    Step step = Step::kF0;
-  };
   struct Device {
     BySteps<double> arrival{};  // of the input of the next pass of each step that `sent` has
     unsigned sent = 0;          // steps whose input is there or on its way, bits of bit_
-    BySteps<double> seconds{};
-    BySteps<double> hop{};  // of the message that the step sends
-    BySteps<Neighbour> from{}, to{};
-    BySteps<int> ran{};
-    std::array<double, 2> weight{}, activation{}, weight_stash{};  // by chunk
-    std::array<int, 2> weights_ran{};
-    double clock = 0;
-    double first_start = 0;
-    double spare = 0;         // how much less it has to do than the device that has most
-    double idle = 0;          // since its first pass, less what it has to spare
-    int owed = 0;             // W
-    int next_weight = 0;      // in its backwards_
-    double chunks_of_f0 = 0;  // of the whole memory, for an F0 in flight while an F1 is due
+    double chunks_of_f0 = 0;    // of the whole memory, for an F0 in flight while an F1 is due
     double wake = 0;
     int earlier = -1, later = -1;  // neighbours in the bucket
     int bucket = -1;
@@ -105,48 +87,36 @@ class GreedyPlanner {
     bool lacks_memory = false;  // a forward has come and needs room that an owed W makes
   };
 
-  void add_stage(const Problem& problem, int vs);
-  void connect(const Problem& problem, const StagePass& pass);
-  void count_work();
+  void count_work(Objective objective);
   void share_memory(const Problem& problem);
   void reset();
   void act(int device);
-  Choice choose(const Device& device);
-  bool fits(const Device& device, Step step);
-  bool fits_now(const Device& device, Step step);
-  bool has_share(const Device& device);
-  [[nodiscard]] bool warms_up(const Device& device) const;
-  [[nodiscard]] double held(const Device& device) const;
-  void wait_until(Device& device, double now);
+  Choice choose(int device);
+  bool fits(int device, Step step);
+  bool fits_now(int device, Step step);
+  bool has_share(int device);
+  [[nodiscard]] bool warms_up(int device) const;
   void start(int device, Step step);
-  void start_weight(int device);
-  void deliver(const Neighbour& to, int microbatch, double time);
+  void await(int device, Step step, bool sent, double arrival);
+  void deliver(int device, Step step, double arrival);
   void wake_at(int device, double time);
   void take_out(int device);
 
-  [[nodiscard]] Device& at(int device) { return devices_[device]; }
-  [[nodiscard]] double& arrival(int device, Step step, int microbatch) {
-    return arrivals_(device * kSteps + static_cast<int>(step), microbatch);
-  }
+  [[nodiscard]] const Player::Chunk& chunk(int d, int c) const { return player_.at_row(2 * d + c); }
 
   static constexpr int kSteps = static_cast<int>(kSizeOf<Step>);
 
-  int chunks_, microbatches_;
-  Objective objective_;
   double largest_chunk_ = 0;  // bytes
   Room room_;
+  Player player_;
   double buckets_per_tick_ = 1;
   GreedyRules rules_;
   std::array<Step, kSteps> steps_{};  // of the run, those that run first first
   BySteps<unsigned> bit_{};           // of a step; by its place among them
   std::vector<Device> devices_;
-  Grid<double> arrivals_;         // by device and step, and microbatch
-  Grid<std::uint8_t> backwards_;  // chunks in the order of B, by device
-  std::vector<int> buckets_;      // a ring of lists of devices, by time
+  std::vector<int> buckets_;  // a ring of lists of devices, by time
   int waiting_ = 0;
   double most_work_ = 0;  // of a device; of a makespan with the way of the first F to it
-  double most_idle_ = 0;
-  PassLists lists_;
 };
 
 }  // namespace pipesim

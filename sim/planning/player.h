@@ -74,6 +74,8 @@ class Player {
   }
   // The same number on every device; chunks that it lacks have no microbatches.
   [[nodiscard]] std::span<const Chunk> chunks(int d) const { return {&chunk(d, 0), columns_}; }
+  [[nodiscard]] Chunk& at_row(int row) { return chunks_[row]; }
+  [[nodiscard]] const Chunk& at_row(int row) const { return chunks_[row]; }
   [[nodiscard]] PassLists& lists() { return lists_; }
 
   [[nodiscard]] double held(int d) const {

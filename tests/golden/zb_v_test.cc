@@ -125,10 +125,8 @@ TEST(BestVee, KeepsLimitsAtTheEdges) {
 TEST(GreedyPlanner, KeepsEveryLimitUnderEveryRule) {
   testing::Random random(13);
   for (int round = 0; round < 1500; ++round) {
-    const bool vee = random.coin();
-    const Shape shape{random.integer(1, 8), vee ? 2 : 1, random.integer(1, 20), 1};
-    const Placement place =
-        vee ? Placement::vee(shape.devices) : Placement::looped(shape.devices, 1);
+    const Shape shape{random.integer(1, 8), 2, random.integer(1, 20), 1};
+    const Placement place = Placement::vee(shape.devices);
     const Problem problem = testing::random_problem(random, shape, place, random.coin());
     const Bytes limit = random.real(1, 4) * problem.device_activation();
     GreedyPlanner planner(problem);
