@@ -143,6 +143,18 @@ std::string fault_of_encoder(const Transformer& model, const LayerContext& conte
   return "";
 }
 
+std::string fault_of_cross(const CrossAttention& cross, const LayerContext& context) {
+  if (context.context > 1) return "context parallelism of cross attention is not modelled";
+  if (!context.documents.empty() || context.whole > 0) {
+    return "cross attention between parts of sequences is not modelled";
+  }
+  if (context.vocabulary_devices > 0) {
+    return "two embeddings and an output leave no shares of a vocabulary to other devices";
+  }
+  return fault_of({"cross_attention.decoder_seq_length", cross.decoder_seq_length,
+                   "tensor_model_parallel_size", context.sequence_parallel ? context.tensor : 1});
+}
+
 std::string fault_of_setting(const LayerContext& context) {
   if (context.context > 1) {
     return "context parallelism of a traced model is not modelled: its trace does not say how "
@@ -247,6 +259,9 @@ std::string fault_of_parts(const Transformer& model, const LayerContext& context
   if (model.compressed) {
     if (auto fault = fault_of_compressed(*model.compressed, context); !fault.empty()) return fault;
   }
+  if (model.cross) {
+    if (auto fault = fault_of_cross(*model.cross, context); !fault.empty()) return fault;
+  }
   if (auto fault = fault_of_exchange(model, context); !fault.empty()) return fault;
   return model.encoder ? fault_of_encoder(model, context) : "";
 }
@@ -256,6 +271,13 @@ std::string fault_of_parts(const Transformer& model, const LayerContext& context
 LayerContext context_of(LayerKind kind, const Transformer& model, const LayerContext& context) {
   LayerContext own = context;
   own.window_exchange.reset();
+  if (model.cross && context.encoded == 0) {
+    own.encoded = context.seq_length;
+    const int decoded = model.cross->decoder_seq_length;
+    const bool encodes = kind == LayerKind::kBothWays || kind == LayerKind::kEmbedding;
+    if (!encodes && decoded > 0) own.seq_length = decoded;
+    if (kind == LayerKind::kBothWays) own.causal = false;
+  }
   if (!is_layer(kind) || kind == LayerKind::kEncoder) return own;
   const LayerKind layer = kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind;
   const bool sees_window = mixer_of(layer) == Mixer::kWindow;
@@ -290,6 +312,7 @@ int ring_ranks(const LayerContext& context) {
 }
 
 double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext& context) {
+  if (mixer == Mixer::kCross) return layer_tokens(context) * context.encoded;
   if (context.documents.empty() && context.whole == 0) {
     return layer_tokens(context) * mean_keys(model, mixer, context.seq_length, context.causal);
   }

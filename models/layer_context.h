@@ -40,6 +40,7 @@ struct LayerContext {
   // Then seq_length counts the slice's own tokens, and `documents` the whole's. 0: no slice.
   int before = 0;
   int whole = 0;
+  int encoded = 0;  // the encoder's tokens, once seq_length is a layer's own; 0: it is not yet
   int tensor = 1;
   bool sequence_parallel = false;  // norms and dropout on 1/tensor of the tokens (Korthikanti 2023)
   int context = 1;                 // ranks that divide a sequence
@@ -151,7 +152,8 @@ inline double layer_tokens(const LayerContext& context) {
 inline double divided_tokens(const LayerContext& context) {
   return layer_tokens(context) / (context.sequence_parallel ? context.tensor : 1);
 }
-// The context of one kind of layer: what its context ranks exchange is its own.
+// The context of one kind of layer: what its context ranks exchange is its own. So are its tokens
+// where some layers encode and others decode. A layer's own context comes back as it is.
 LayerContext context_of(LayerKind kind, const Transformer& model, const LayerContext& context);
 inline bool uses(const LayerContext& context, ContextExchange exchange) {
   return context.exchange == exchange || context.window_exchange == exchange;

@@ -32,6 +32,12 @@ class Tensors {
     keep("token ids", tokens_ * 8, Kept::kForB);
     if (context_.dropout) keep("dropout mask", divided_ * hidden_, Kept::kForB);
   }
+  void decoder_embedding() {
+    const double encoded = 1.0 * context_.micro_batch_size * context_.encoded;
+    keep("input of the encoder's final norm",
+         encoded / (context_.sequence_parallel ? ranks_ : 1) * hidden_ * element_, Kept::kForB);
+    embedding();
+  }
   void output() {
     keep("input of the final norm", divided_ * residual_width(model_) * element_, Kept::kForB);
     if (context_.vocabulary_devices > 0) return;
@@ -48,7 +54,10 @@ class Tensors {
   }
   void layer(LayerKind kind) {
     mixer_ = mixer_of(kind);
+    const bool crosses = mixer_ == Mixer::kCross;
+    if (crosses) mixer_ = Mixer::kAttention;
     if (mixer_ != Mixer::kNone) attention();
+    if (crosses) cross_attention();
     if (feed_of(kind) != Feed::kNone) mlp_block(feed_of(kind), mlp_size(model_, kind));
   }
   void projector();
@@ -73,6 +82,7 @@ class Tensors {
     list_.push_back({name, Bytes(bytes), kept, module.again, module.leaves});
   }
   void attention();
+  void cross_attention();
   void mlp_block(Feed feed, double size);
   void plain_projections();
   void latent_projections();
@@ -291,7 +301,8 @@ void Tensors::core() {
     if (copied) keep("output of attention, fp8", outputs * linear_, Kept::kForW, projection);
     return;
   }
-  const double scores = tokens_ * context_.seq_length * heads;
+  const double scores =
+      tokens_ * (mixer_ == Mixer::kCross ? context_.encoded : context_.seq_length) * heads;
   keep("softmax of the scores", scores * element_, Kept::kForB,
        {kCoreAttention, OffloadModule::kCoreAttention});
   if (context_.dropout) {
@@ -338,6 +349,29 @@ void Tensors::attention() {
   }
   keep("gradient of attention", tokens_ * hidden_ * linear_, Kept::kFromB);
   after_block("mask after attention", "input of the norm after attention");
+}
+
+// Keys and values are made of the encoder's output, which the stage keeps.
+void Tensors::cross_attention() {
+  mixer_ = Mixer::kCross;
+  const Heads heads = heads_of(model_, mixer_);
+  const double encoded = 1.0 * context_.micro_batch_size * context_.encoded;
+  const double queries = tokens_ * heads.queries * heads.qk / ranks_;
+  const double keys = encoded * heads.groups * heads.qk / ranks_;
+  const double values = encoded * heads.groups * heads.v / ranks_;
+  keep("input of the cross attention's norm", divided_ * hidden_ * element_, Kept::kForB,
+       {{}, OffloadModule::kAttentionNorm});
+  keep("input of cross attention's queries", read_by_columns_ * hidden_ * linear_, Kept::kForW,
+       {kLayerNorm, OffloadModule::kQkvLinear});
+  const Module module{{}, OffloadModule::kCoreAttention};
+  keep("queries of cross attention", queries * element_, Kept::kForB, module);
+  keep("keys of cross attention", keys * element_, Kept::kForB, module);
+  keep("values of cross attention", values * element_, Kept::kForB, module);
+  keep("gradient of cross attention's queries, keys, values", (queries + keys + values) * linear_,
+       Kept::kFromB);
+  core();
+  keep("gradient of cross attention", tokens_ * hidden_ * linear_, Kept::kFromB);
+  after_block("mask after cross attention", "input of the norm after cross attention");
 }
 
 void Tensors::mlp_block(Feed feed, double size) {
@@ -416,12 +450,14 @@ KeptTensors tensors_of(const Transformer& model, LayerKind kind, const LayerCont
     return tensors.list();
   }
   if (is_traced(kind)) return kept_of_traced(traced_block(model, kind), context);
-  LayerContext own = context;
+  LayerContext own = context_of(kind, model, context);
   if (kind == LayerKind::kEmbedding) own.frozen = false;  // the projector
   Tensors tensors(model, own);
   if (kind == LayerKind::kEmbedding) {
     tensors.embedding();
     if (model.encoder) tensors.projector();
+  } else if (kind == LayerKind::kDecoderEmbedding) {
+    tensors.decoder_embedding();
   } else if (kind == LayerKind::kOutput) {
     tensors.output();
   } else {
@@ -454,7 +490,9 @@ Bytes& bytes_of(const KeptTensor& tensor, const LayerContext& context, LayerMemo
 
 // Elements of a layer's input; none where it has no backward.
 double checkpoint_elements(const Transformer& model, LayerKind kind, const LayerContext& context) {
-  if (kind != LayerKind::kEncoder) return divided_tokens(context) * residual_width(model);
+  if (kind != LayerKind::kEncoder) {
+    return divided_tokens(context_of(kind, model, context)) * residual_width(model);
+  }
   if (!has_backward(model, kind)) return 0;
   return divided_tokens(encoder_context(model, context)) * model.encoder->hidden_size;
 }
@@ -492,9 +530,18 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   return memory;
 }
 
-Bytes message_bytes(const Transformer& model, const LayerContext& context) {
+Bytes encoded_bytes(const Transformer& model, const LayerContext& context) {
+  return Bytes(divided_tokens(context) * model.hidden_size * element_bytes(context));
+}
+
+Bytes message_bytes(const Transformer& model, const LayerContext& context,
+                    const StageLayers& sender) {
   const bool divided = context.sequence_parallel || context.scatter_sends;
-  return Bytes(layer_tokens(context) * residual_width(model) * element_bytes(context) /
+  double tokens = layer_tokens(context);
+  if (decodes(model, sender)) {
+    tokens += layer_tokens(context_of(LayerKind::kCross, model, context));
+  }
+  return Bytes(tokens * residual_width(model) * element_bytes(context) /
                (divided ? context.tensor : 1));
 }
 

@@ -17,6 +17,7 @@
 
 #include "models/kept.h"
 #include "models/layer_context.h"
+#include "models/layout.h"
 #include "models/transformer.h"
 #include "sim/core/units.h"
 
@@ -54,8 +55,13 @@ struct LayerMemory {
 // activation. O(1).
 LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerContext& context);
 
-// A microbatch's activations, or their gradients, from one stage to the next: what each GPU sends,
-// bf16. Under sequence parallelism, or where the framework scatters, each tensor rank sends a part.
-Bytes message_bytes(const Transformer& model, const LayerContext& context);
+// The encoder's output, which a microbatch keeps once for all layers of a stage that attend to it.
+Bytes encoded_bytes(const Transformer& model, const LayerContext& context);
+
+// A microbatch's activations, or their gradients, between a stage and the next: what each GPU
+// sends, bf16. Under sequence parallelism, or where the framework scatters, each tensor rank sends
+// a part. A stage that decodes sends the encoder's output too.
+Bytes message_bytes(const Transformer& model, const LayerContext& context,
+                    const StageLayers& sender = {});
 
 }  // namespace pipesim

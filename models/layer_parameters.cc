@@ -160,6 +160,16 @@ void add_attention(LayerParameters& sum, const Transformer& model, Mixer mixer, 
   add_linear(sum, heads.queries * heads.v, h, has_output_bias(model), ranks, 1);
 }
 
+// The second attention of a layer that decodes.
+void add_cross_attention(LayerParameters& sum, const Transformer& model, double ranks) {
+  const double h = model.hidden_size;
+  const Heads heads = heads_of(model, Mixer::kCross);
+  sum.dense += (model.post_norms ? 2 : 1) * norm_parameters(model, h);
+  add_linear(sum, h, heads.qk * heads.queries, has_qkv_bias(model), 1, ranks);
+  add_linear(sum, h, (heads.qk + heads.v) * heads.groups, has_qkv_bias(model), 1, ranks);
+  add_linear(sum, heads.queries * heads.v, h, has_output_bias(model), ranks, 1);
+}
+
 void add_mlp(LayerParameters& sum, const Transformer& model, double h, double ffn, double ranks) {
   add_linear(sum, h, (model.gated_mlp ? 2 : 1) * ffn, has_mlp_bias(model), 1, ranks);
   add_linear(sum, ffn, h, has_mlp_bias(model), ranks, 1);
@@ -193,6 +203,7 @@ void add_layer(LayerParameters& sum, const Transformer& model, LayerKind kind,
   if (mixer != Mixer::kNone) {
     add_residual(sum, model);
     add_attention(sum, model, mixer, division.tensor);
+    if (mixer == Mixer::kCross) add_cross_attention(sum, model, division.tensor);
   }
   if (feed == Feed::kNone) return;
   add_residual(sum, model);
@@ -202,6 +213,20 @@ void add_layer(LayerParameters& sum, const Transformer& model, LayerKind kind,
   } else {
     add_mlp(sum, model, model.hidden_size, mlp_size(model, kind), division.tensor);
   }
+}
+
+// Positions' parameters beside an embedding, whole on every rank.
+double position_parameters(const Transformer& model) {
+  switch (model.positions) {
+    case Positions::kLearned:
+      return 1.0 * model.max_position_embeddings * model.hidden_size;
+    case Positions::kRelative:
+      return 1.0 * kRelativeBuckets * model.num_attention_heads;
+    case Positions::kRotary:
+    case Positions::kNone:
+      break;
+  }
+  return 0;
 }
 
 // The encoder's way in, positions and last norm.
@@ -232,6 +257,11 @@ LayerParameters traced_parameters(const TracedBlock& block, const WeightDivision
 
 }  // namespace
 
+double shared_embedding(const Transformer& model, int tensor) {
+  const double learned = model.positions == Positions::kLearned ? position_parameters(model) : 0;
+  return 1.0 * model.vocab_size * model.hidden_size / tensor + learned;
+}
+
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division) {
   if (is_traced(kind)) return traced_parameters(traced_block(model, kind), division);
@@ -247,9 +277,13 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
       break;
     case LayerKind::kEmbedding:
       sum.dense += 1.0 * model.vocab_size / division.tensor * h;
-      if (model.positions == Positions::kLearned) sum.dense += model.max_position_embeddings * h;
+      sum.dense += position_parameters(model);
       if (model.encoder) sum.dense += encoder_ends(*model.encoder) + projector_parameters(model);
       if (model.traced) sum.dense += model.traced->other_parameters;
+      break;
+    case LayerKind::kDecoderEmbedding:
+      sum.dense += 1.0 * model.vocab_size / division.tensor * h + position_parameters(model) +
+                   norm_parameters(model, h);
       break;
     case LayerKind::kOutput:
       sum.dense += norm_parameters(model, model.hidden_size);
@@ -313,6 +347,9 @@ double total_parameters(const Transformer& model) {
   }
   sum += parameters(model, LayerKind::kEmbedding) + parameters(model, LayerKind::kOutput) - tied;
   if (model.encoder) sum += model.encoder->num_layers * parameters(model, LayerKind::kEncoder);
+  if (model.cross) {
+    sum += parameters(model, LayerKind::kDecoderEmbedding) - shared_embedding(model, 1);
+  }
   return sum;
 }
 

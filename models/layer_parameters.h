@@ -32,6 +32,10 @@ struct LayerParameters {
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division);
 
+// Parameters of the embedding and of learned positions, which what is encoded and what is decoded
+// share. A device that embeds both holds them once.
+double shared_embedding(const Transformer& model, int tensor);
+
 // Parameters of a layer that have gradients and states: those that it holds and that are not
 // frozen. With an adapter's rank above 0 they are the adapters alone, which stand beside `held`.
 LayerParameters trained_parameters(const Transformer& model, LayerKind kind,

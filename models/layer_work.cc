@@ -29,6 +29,9 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
     case LayerKind::kEmbedding:
       builder.embedding();
       break;
+    case LayerKind::kDecoderEmbedding:
+      builder.decoder_embedding();
+      break;
     case LayerKind::kOutput:
       builder.output();
       break;

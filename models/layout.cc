@@ -87,8 +87,9 @@ KindCounts count_recomputed(const Transformer& model, const StageLayers& stage,
   const KindCounts held = count_layers(model, stage);
   if (layers.all_behind()) {
     counts = held;
-    counts[LayerKind::kEmbedding] = 0;
-    counts[LayerKind::kOutput] = 0;
+    for (const LayerKind kind : kLayerKinds) {
+      if (!is_layer(kind)) counts[kind] = 0;
+    }
   } else {
     for (int i = 0; i < stage.layers; ++i) {
       if (layers.has(i)) ++counts[layer_kind(model, stage.first + i)];
@@ -98,12 +99,40 @@ KindCounts count_recomputed(const Transformer& model, const StageLayers& stage,
   return counts;
 }
 
+bool embeds_again(const Transformer& model, const StageLayers& stage) {
+  if (!model.cross) return false;
+  const int decoder = model.cross->encoder_layers;
+  return stage.first <= decoder && decoder < stage.first + stage.layers;
+}
+
+bool decodes(const Transformer& model, const StageLayers& stage) {
+  return model.cross && stage.first + stage.layers > model.cross->encoder_layers;
+}
+
+std::string fault_of(const Transformer& model, const Layout& layout, int devices) {
+  const auto stages = static_cast<int>(layout.stages.size());
+  if (!model.cross || stages == 1) return "";
+  if (stages != devices) {
+    return fmt::format("{} encodes and decodes: its pipeline has one stage a device, as Megatron's",
+                       model.name);
+  }
+  for (const StageLayers& stage : layout.stages) {
+    if (stage.first >= model.cross->encoder_layers || !decodes(model, stage)) continue;
+    return fmt::format(
+        "a stage holds layers of {}'s encoder and of its decoder: list those of each stage so that "
+        "none holds both (num_layers_per_stage)",
+        model.name);
+  }
+  return "";
+}
+
 KindCounts count_layers(const Transformer& model, const StageLayers& stage) {
   KindCounts counts = count_layers(model, stage.first, stage.layers);
   counts[LayerKind::kEmbedding] = stage.embedding ? 1 : 0;
   counts[LayerKind::kOutput] = stage.output ? 1 : 0;
   counts[LayerKind::kMtp] = stage.mtp;
   counts[LayerKind::kEncoder] = stage.embedding && model.encoder ? model.encoder->num_layers : 0;
+  counts[LayerKind::kDecoderEmbedding] = embeds_again(model, stage) ? 1 : 0;
   return counts;
 }
 
@@ -124,7 +153,7 @@ std::vector<StageLayers> stages_of(const Layout& layout, const Placement& placem
 
 bool same_kinds(const Transformer& model, const StageLayers& a, const StageLayers& b) {
   if (a.layers != b.layers || a.mtp != b.mtp || a.embedding != b.embedding ||
-      a.output != b.output) {
+      a.output != b.output || embeds_again(model, a) != embeds_again(model, b)) {
     return false;
   }
   int same = 0;

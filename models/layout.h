@@ -39,6 +39,14 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
+// True where the stage's layers are the first that decode, which embed what they decode.
+bool embeds_again(const Transformer& model, const StageLayers& stage);
+// True where the stage hands on what it decodes, and with it the encoder's output.
+bool decodes(const Transformer& model, const StageLayers& stage);
+// Why the pipeline cannot run these stages; empty where it can. One that encodes and decodes has a
+// stage a device, and none does both (Megatron-LM's get_model).
+std::string fault_of(const Transformer& model, const Layout& layout, int devices);
+
 // Layers on the stage, by kind: an encoder's layers with the embedding. O(1), with a pattern
 // O(layers).
 KindCounts count_layers(const Transformer& model, const StageLayers& stage);

@@ -43,9 +43,14 @@ class Largest {
   std::array<Bytes, kMostAtATime> kept_{};
 };
 
-// Bytes of a microbatch's output or gradient, as a rank sends it.
-double message(const Transformer& model, const LayerContext& context) {
-  return message_bytes(model, context).value();
+// Bytes of a microbatch's output or gradient, as a rank sends it; the largest of the stages.
+Bytes message(const Transformer& model, const LayerContext& context,
+              std::span<const StageLayers> stages) {
+  Bytes largest;
+  for (const StageLayers& stage : stages) {
+    largest = std::max(largest, message_bytes(model, context, stage));
+  }
+  return largest;
 }
 
 }  // namespace
@@ -123,6 +128,12 @@ StageMemory MemoryModel::stage(const StageLayers& layers) const {
     sum.checkpoint += (number - again[kind]) * other.activation;
     if (again[kind] > 0) largest = std::max(largest, group * whole - layer.checkpoint);
   }
+  if (counts[LayerKind::kCross] > 0) {
+    const Bytes encoded = encoded_bytes(model_, context_);
+    sum.activation += encoded;
+    sum.checkpoint += encoded;
+    if (trains_model(context_)) sum.weight_stash += encoded;
+  }
   sum.recomputed = sum.checkpoint + largest;
   return sum;
 }
@@ -135,7 +146,8 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
     held.buffers = share_buffers(model_, context_);
   }
   for (const StageLayers& stage : stages) {
-    if (stage.embedding && context_.vocabulary_devices == 0 && trains_vocabulary()) {
+    const bool embeds = stage.embedding || embeds_again(model_, stage);
+    if (embeds && context_.vocabulary_devices == 0 && trains_vocabulary()) {
       // Its gradient comes whole, and last: what the microbatch kept on the stage is free by
       // then.
       const double gradient =
@@ -157,8 +169,8 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
   }
   // An output and a gradient on their way out, and a gradient that has come in; what comes in
   // forward is the stage's first activation.
-  held.buffers += Bytes(3 * message(model_, context_) + temporary) + weights_on_their_way(stages) +
-                  activations_on_their_way(stages);
+  held.buffers += 3 * message(model_, context_, stages) + Bytes(temporary) +
+                  weights_on_their_way(stages) + activations_on_their_way(stages);
   held.overhead = kFrameworkOverhead;
   return held;
 }
@@ -254,6 +266,12 @@ Bytes MemoryModel::activations_on_their_way(std::span<const StageLayers> stages)
   return two.sum();
 }
 
+// An end's parameters beside its matrix, unless other devices hold shares of that.
+double MemoryModel::beside_matrix(LayerKind kind, bool held) const {
+  if (!held) return 0;
+  return of(kind).dense_parameters - (context_.vocabulary_devices > 0 ? 0 : matrix());
+}
+
 // A tied matrix stands once where both ends do. MTP modules use both matrices: where a module
 // stands without them there are copies.
 double MemoryModel::vocabulary_parameters(std::span<const StageLayers> stages) const {
@@ -261,11 +279,13 @@ double MemoryModel::vocabulary_parameters(std::span<const StageLayers> stages) c
   bool input = false;
   bool output = false;
   const bool shared = context_.vocabulary_devices > 0;
-  const double counted = shared ? 0 : matrix();
   for (const StageLayers& stage : stages) {
-    if (stage.embedding) beside += of(LayerKind::kEmbedding).dense_parameters - counted;
-    if (stage.output) beside += of(LayerKind::kOutput).dense_parameters - counted;
-    input = input || stage.embedding || stage.mtp > 0;
+    const bool again = embeds_again(model_, stage);
+    beside += beside_matrix(LayerKind::kEmbedding, stage.embedding);
+    beside += beside_matrix(LayerKind::kDecoderEmbedding, again);
+    beside += beside_matrix(LayerKind::kOutput, stage.output);
+    if (stage.embedding && again) beside -= shared_embedding(model_, context_.tensor) - matrix();
+    input = input || stage.embedding || again || stage.mtp > 0;
     output = output || stage.output || stage.mtp > 0;
   }
   if (shared) return beside + share_parameters(model_, context_);

@@ -24,6 +24,7 @@ class MemoryModel {
   [[nodiscard]] const LayerMemory& of(LayerKind kind) const { return memory_[kind]; }
   void add_kept(LayerKind kind, int number, int again, StageMemory& sum) const;
   [[nodiscard]] double matrix() const;
+  [[nodiscard]] double beside_matrix(LayerKind kind, bool held) const;
   [[nodiscard]] double gradient() const;
   // Over how many ranks parameters are divided where they are sharded.
   struct Ranks {

@@ -38,6 +38,7 @@ std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& sta
   std::vector<LayerKind> kinds;
   if (stage.embedding) kinds.push_back(LayerKind::kEmbedding);
   kinds.insert(kinds.end(), count_layers(model, stage)[LayerKind::kEncoder], LayerKind::kEncoder);
+  if (embeds_again(model, stage)) kinds.push_back(LayerKind::kDecoderEmbedding);
   const std::vector<LayerKind> layers = layer_kinds(model, stage);
   kinds.insert(kinds.end(), layers.begin(), layers.end());
   if (stage.output) kinds.push_back(LayerKind::kOutput);
@@ -48,7 +49,8 @@ std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& sta
 void leave_out_others(const std::vector<LayerKind>& kinds, const StageLayers& stage,
                       const LayerCosts& costs, const RecomputedLayers& again, Units& units) {
   const auto before = static_cast<size_t>(std::ranges::count(kinds, LayerKind::kEncoder) +
-                                          (stage.embedding ? 1 : 0));
+                                          (stage.embedding ? 1 : 0)) +
+                      static_cast<size_t>(std::ranges::count(kinds, LayerKind::kDecoderEmbedding));
   for (size_t i = 0; i < units.size(); ++i) {
     const bool decoder = i >= before && i < before + stage.layers;
     const bool behind = decoder ? again.has(static_cast<int>(i - before)) : again.all_behind();
@@ -61,7 +63,8 @@ void leave_out_others(const std::vector<LayerKind>& kinds, const StageLayers& st
 
 Units units_of(const Transformer& model, const StageLayers& stage, const LayerCosts& costs,
                const LayerShardings& shardings, const RecomputedLayers& again = {}) {
-  const bool tied = model.tied_embeddings && stage.embedding && stage.output;
+  const bool embeds = stage.embedding || embeds_again(model, stage);
+  const bool tied = model.tied_embeddings && embeds && stage.output;
   Units units;
   const std::vector<LayerKind> kinds = kinds_of(model, stage);
   for (const LayerKind kind : kinds) {
@@ -74,7 +77,8 @@ Units units_of(const Transformer& model, const StageLayers& stage, const LayerCo
               cost.backward_input.cover(),
               cost.backward_weight.cover(),
               is_layer(kind) ? cost.again.cover() : Seconds(0)};
-    if (kind == LayerKind::kOutput && tied) {
+    const bool shared = kind == LayerKind::kDecoderEmbedding && stage.embedding;
+    if ((kind == LayerKind::kOutput && tied) || shared) {
       unit.gather = unit.gather_again = unit.scatter = Seconds(0);
     }
     if (kind == LayerKind::kMtp) {  // every module makes logits of its own

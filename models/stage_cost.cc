@@ -40,10 +40,10 @@ BackwardSeconds backward_seconds(const StagePasses& passes, bool fused) {
 
 // Where the framework scatters what tensor ranks hold alike, they gather it after the message.
 Seconds gathering_seconds(const Transformer& model, const CostSetting& setting,
-                          const Hardware& hardware) {
+                          const Hardware& hardware, const StageLayers& sender) {
   const LayerContext& context = setting.context;
   if (!context.scatter_sends || context.sequence_parallel || context.tensor == 1) return {};
-  const Bytes whole = 1.0 * context.tensor * message_bytes(model, context);
+  const Bytes whole = 1.0 * context.tensor * message_bytes(model, context, sender);
   return collective_seconds(
       hardware.interconnect, {CollectiveKind::kAllGather, Group::kTensor, whole},
       group_shape(setting, hardware.interconnect.gpus_per_node, Group::kTensor));
@@ -52,15 +52,15 @@ Seconds gathering_seconds(const Transformer& model, const CostSetting& setting,
 }  // namespace
 
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
-                        const Hardware& hardware, int from, int to) {
-  return sent_seconds(setting, hardware, from, to, message_bytes(model, setting.context)) +
-         gathering_seconds(model, setting, hardware);
+                        const Hardware& hardware, const StageLayers& sender, int from, int to) {
+  return sent_seconds(setting, hardware, from, to, message_bytes(model, setting.context, sender)) +
+         gathering_seconds(model, setting, hardware, sender);
 }
 
 Seconds message_latency(const Transformer& model, const CostSetting& setting,
-                        const Hardware& hardware, int from, int to) {
+                        const Hardware& hardware, const StageLayers& sender, int from, int to) {
   return sent_seconds(setting, hardware, from, to, Bytes(0)) +
-         gathering_seconds(model, setting, hardware);
+         gathering_seconds(model, setting, hardware, sender);
 }
 
 void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
@@ -93,9 +93,9 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
     }
     const int next = place.downstream(vs);
     const bool leaves = next >= 0 && place.device(next) != place.device(vs);
-    stage.transfer =
-        leaves ? message_seconds(model, setting, hardware, place.device(vs), place.device(next))
-               : Seconds(0);
+    stage.transfer = leaves ? message_seconds(model, setting, hardware, layers, place.device(vs),
+                                              place.device(next))
+                            : Seconds(0);
   }
 }
 

@@ -18,10 +18,10 @@ namespace pipesim {
 // ranks' gather of the whole. The two need not be neighbours: a looped pipeline sends from the last
 // device to the first.
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
-                        const Hardware& hardware, int from, int to);
+                        const Hardware& hardware, const StageLayers& sender, int from, int to);
 // The part of message_seconds before and after the bytes are on their way.
 Seconds message_latency(const Transformer& model, const CostSetting& setting,
-                        const Hardware& hardware, int from, int to);
+                        const Hardware& hardware, const StageLayers& sender, int from, int to);
 
 // Seconds of every virtual stage: F, B, W, FB of the stage with itself, R, and the message to its
 // downstream stage. Bytes are left as they are. `out` has place.virtual_stages() elements, and the

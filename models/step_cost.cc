@@ -39,34 +39,50 @@ struct Ends {
   bool input = false;
   bool output = false;
 
-  void add(const StageLayers& stage) {
-    input = input || stage.embedding;
+  void add(const Transformer& model, const StageLayers& stage) {
+    input = input || stage.embedding || embeds_again(model, stage);
     output = output || stage.output;
   }
 };
 
-Ends ends_of(const Layout& layout, const Placement& place, int device) {
+Ends ends_of(const Transformer& model, const Layout& layout, const Placement& place, int device) {
   Ends ends;
   for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
-    ends.add(stage_of(layout, place, device, chunk));
+    ends.add(model, stage_of(layout, place, device, chunk));
   }
   return ends;
 }
 
-// The embedding's gradient between the two devices that hold the matrix.
+bool uses_embedding(const Transformer& model, const Ends& ends) {
+  return ends.input || (ends.output && model.tied_embeddings);
+}
+
+// Devices that hold the embedding's matrix, which what is decoded and a tied output use as well.
+int holders(const Transformer& model, const Layout& layout, const Placement& place) {
+  int number = 0;
+  for (int device = 0; device < place.devices(); ++device) {
+    const Ends ends = ends_of(model, layout, place, device);
+    number += uses_embedding(model, ends) ? 1 : 0;
+  }
+  return number;
+}
+
+// The embedding's gradient between the devices that hold the matrix.
 Seconds tied_seconds(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
                      const Layout& layout, const Placement& place, int device) {
-  if (!model.tied_embeddings || place.devices() == 1) return {};
+  if ((!model.tied_embeddings && !model.cross) || place.devices() == 1) return {};
   if (!trains_model(setting.context)) return {};
   if (setting.context.vocabulary_devices > 0) return {};  // every device holds both of its share
-  const Ends ends = ends_of(layout, place, device);
-  if (ends.input == ends.output) return {};
+  const Ends ends = ends_of(model, layout, place, device);
+  const bool alone = !model.cross && ends.input && ends.output;
+  if (!uses_embedding(model, ends) || alone) return {};
   const Bytes bytes(setting.state.gradient_bytes() * model.vocab_size * model.hidden_size /
                     setting.context.tensor);
   const int ranks = setting.context.tensor * setting.context.context * setting.state.data;
-  const int near = ranks * place.devices() <= hardware.interconnect.gpus_per_node ? 2 : 1;
+  const int all = model.cross ? holders(model, layout, place) : 2;
+  const int near = ranks * place.devices() <= hardware.interconnect.gpus_per_node ? all : 1;
   return collective_seconds(hardware.interconnect,
-                            {CollectiveKind::kAllReduce, Group::kData, bytes}, {2, near});
+                            {CollectiveKind::kAllReduce, Group::kData, bytes}, {all, near});
 }
 
 Seconds norm_seconds(const CostSetting& setting, const Hardware& hardware, int devices) {
@@ -166,7 +182,10 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
   HeldParameters held;
   Ends ends;
   for (const StageLayers& stage : stages) {
-    ends.add(stage);
+    ends.add(model, stage);
+    if (stage.embedding && embeds_again(model, stage) && trains_model(context)) {
+      held.dense -= shared_embedding(model, context.tensor);
+    }
     const KindCounts counts = count_layers(model, stage);
     for (const LayerKind kind : kLayerKinds) {
       const int number = counts[kind];

@@ -55,8 +55,9 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
   if (!has_scores(mixer)) return parts;
   const Heads heads = attending_heads(model, mixer, context);
   if (!context.flash_attention && !is_sparse(mixer) && !model.compressed) {
-    parts.scores =
-        tokens * context.seq_length * heads.queries / context.tensor * element_bytes(context);
+    const int keys =
+        mixer == Mixer::kCross ? std::max(context.encoded, context.seq_length) : context.seq_length;
+    parts.scores = tokens * keys * heads.queries / context.tensor * element_bytes(context);
   }
   parts.exchanged = exchanged_bytes(heads, context);
   return parts;
@@ -65,10 +66,11 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
 }  // namespace
 
 Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& context) {
-  if (kind == LayerKind::kEmbedding) return Bytes(0);
+  if (kind == LayerKind::kEmbedding || kind == LayerKind::kDecoderEmbedding) return Bytes(0);
   if (kind == LayerKind::kOutput) {
     if (context.vocabulary_devices > 0) return Bytes(0);
-    return Bytes((context.loss_bytes - kKeptOfLoss) * layer_tokens(context) * model.vocab_size /
+    return Bytes((context.loss_bytes - kKeptOfLoss) *
+                 layer_tokens(context_of(kind, model, context)) * model.vocab_size /
                  context.tensor);
   }
   if (is_traced(kind)) return traced_temporaries(model, traced_block(model, kind), context);

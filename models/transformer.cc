@@ -133,6 +133,24 @@ std::string fault_of_encoder(const Transformer& model) {
   return "";
 }
 
+bool has_plain_attention(const Transformer& model) {
+  return model.layer_pattern.empty() && !model.latent && model.q_rank == 0 &&
+         !model.values_are_keys && model.v_channels == 0 && !model.output_gate &&
+         !model.bidirectional;
+}
+
+std::string fault_of_cross(const Transformer& model) {
+  const auto& cross = model.cross;
+  if (!cross) return "";
+  if (cross->encoder_layers < 1 || cross->encoder_layers >= model.num_layers) {
+    return fmt::format("{} of {} layers cannot encode what the others attend to",
+                       cross->encoder_layers, model.num_layers);
+  }
+  const bool plain = has_plain_attention(model) && !model.experts && !model.encoder &&
+                     model.mtp_layers == 0 && residual_width(model) == model.hidden_size;
+  return plain ? "" : "cross_attention is known beside plain attention and MLPs alone";
+}
+
 std::string fault_of_linear(const LinearAttention& linear) {
   if (linear.num_heads < 1 || linear.head_size < 1 || linear.key_heads < 1 ||
       linear.key_head_size < 1 || linear.chunk_size < 1) {
@@ -162,6 +180,7 @@ std::string fault_of_parts(const Transformer& model) {
   }
   if (std::string fault = fault_of_encoder(model); !fault.empty()) return fault;
   if (std::string fault = fault_of_compressed(model); !fault.empty()) return fault;
+  if (std::string fault = fault_of_cross(model); !fault.empty()) return fault;
   return fault_of_pattern(model);
 }
 
@@ -254,6 +273,7 @@ constexpr auto kPartsOfKinds = [] {
       parts[i] = {Mixer::kNone, feed};
     }
   };
+  parts[LayerKind::kCross] = {Mixer::kCross, Feed::kMlp};
   fill(LayerKind::kMlpA, LayerKind::kMlpP, Feed::kMlp);
   fill(LayerKind::kTraced1, LayerKind::kTraced4, Feed::kNone);
   return parts;
@@ -289,6 +309,9 @@ LayerKind layer_kind(const Transformer& model, int layer) {
     const int block = model.traced->layers.at(static_cast<size_t>(layer));
     return static_cast<LayerKind>(static_cast<int>(LayerKind::kTraced1) + block);
   }
+  if (model.cross) {
+    return layer < model.cross->encoder_layers ? LayerKind::kBothWays : LayerKind::kCross;
+  }
   const bool moe = model.experts && layer >= model.experts->first_dense_layers &&
                    layer < model.num_layers - model.experts->last_dense_layers &&
                    (layer - model.experts->first_dense_layers) % model.experts->every == 0;
@@ -313,13 +336,14 @@ LayerKind mtp_layer_kind(const Transformer& model) {
 }
 
 int leading_layers(const Transformer& model) {
+  if (model.cross) return model.cross->encoder_layers;
   return model.experts ? model.experts->first_dense_layers : model.num_layers;
 }
 
 KindCounts count_layers(const Transformer& model, int first, int layers) {
   KindCounts counts{};
   const bool alike =
-      !model.traced && model.layer_pattern.empty() &&
+      !model.traced && !model.cross && model.layer_pattern.empty() &&
       (!model.experts || (model.experts->every == 1 && model.experts->last_dense_layers == 0));
   if (alike) {
     const int dense = std::clamp(leading_layers(model) - first, 0, layers);
@@ -336,6 +360,7 @@ KindCounts count_all(const Transformer& model) {
   counts[LayerKind::kEmbedding] = counts[LayerKind::kOutput] = 1;
   counts[LayerKind::kMtp] = model.mtp_layers;
   counts[LayerKind::kEncoder] = model.encoder ? model.encoder->num_layers : 0;
+  counts[LayerKind::kDecoderEmbedding] = model.cross ? 1 : 0;
   return counts;
 }
 

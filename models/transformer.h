@@ -19,6 +19,7 @@
 //                      and c numbers a head for the state's decay; a convolution of n (v + 2 k).
 //                      KDA's decays are h r + r k of rank r (Kimi Linear, arXiv 2510.26692)
 //   short convolution  4 h v, and a convolution of n v (LFM2)
+//   cross attention    as attention, beside it, and a norm (Vaswani 2017, section 3.2.3)
 //   queries' rank      h q + q + q d a in place of h d a (Step-3, arXiv 2507.19427)
 //   Mamba-1            3 h v + v (r + 2 N) + r v + N v, with r the steps' rank, N numbers a channel
 //                      of the state, and a convolution of n v (Gu and Dao 2023, arXiv 2312.00752)
@@ -46,7 +47,9 @@ namespace pipesim {
 struct Traced;
 
 enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm, kLayerNormWithoutBias };
-enum class Positions : std::uint8_t { kLearned, kRotary, kNone };  // none: ALiBi's have no cost
+// kNone: ALiBi's have no cost. kRelative: a number a head for each bucket of distances (T5).
+enum class Positions : std::uint8_t { kLearned, kRotary, kNone, kRelative };
+inline constexpr int kRelativeBuckets = 32;
 // Queries and keys are normalized per head, all heads of a token together, or without weights.
 enum class QkNorm : std::uint8_t { kNone, kPerHead, kWhole, kWithoutWeights };
 
@@ -109,6 +112,15 @@ struct CompressedAttention {
   int indexed_ratio = 0;  // in layers X
 
   friend bool operator==(const CompressedAttention&, const CompressedAttention&) = default;
+};
+
+// The first layers encode a sequence, whose tokens see each other. The others decode another, and
+// attend to the encoder's output too (Vaswani 2017; T5, arXiv 1910.10683, section 2.1).
+struct CrossAttention {
+  int encoder_layers = 0;
+  int decoder_seq_length = 0;  // 0: as the encoder's
+
+  friend bool operator==(const CrossAttention&, const CrossAttention&) = default;
 };
 
 // Heads of layers W where they are others than the model's.
@@ -229,6 +241,7 @@ struct Transformer {
   std::optional<SparseAttention> sparse;
   std::optional<CompressedAttention> compressed;
   std::optional<WindowHeads> window_heads;
+  std::optional<CrossAttention> cross;
   std::optional<Encoder> encoder;
   // Blocks of a PyTorch model in place of layers: then the sizes of attention and MLP say nothing.
   std::shared_ptr<const Traced> traced;
@@ -278,22 +291,25 @@ enum class LayerKind : std::uint8_t {
   kMlpN,
   kMlpO,
   kMlpP,
-  kEncoder,  // a layer of the encoder
-  kTraced1,  // a traced model's kinds of blocks
+  kEncoder,   // a layer of the encoder
+  kBothWays,  // encodes, in front of layers with cross attention
+  kCross,
+  kDecoderEmbedding,  // the encoder's final norm, and the embedding of what is decoded
+  kTraced1,           // a traced model's kinds of blocks
   kTraced2,
   kTraced3,
   kTraced4
 };
 template <>
-inline constexpr std::size_t kSizeOf<LayerKind> = 46;
-// True of decoder layers: neither embedding, output, MTP nor encoder.
+inline constexpr std::size_t kSizeOf<LayerKind> = 49;
+// True of the layers that the model's number counts: neither embeddings, output, MTP nor encoder.
 constexpr bool is_decoder(LayerKind kind) {
   return kind != LayerKind::kEmbedding && kind != LayerKind::kOutput && kind != LayerKind::kMtp &&
-         kind != LayerKind::kEncoder;
+         kind != LayerKind::kEncoder && kind != LayerKind::kDecoderEmbedding;
 }
 // In the order of the enumeration.
 inline constexpr auto kDecoderKinds = [] {
-  std::array<LayerKind, kSizeOf<LayerKind> - 4> kinds{};
+  std::array<LayerKind, kSizeOf<LayerKind> - 5> kinds{};
   std::size_t count = 0;
   for (std::size_t i = 0; i < kSizeOf<LayerKind>; ++i) {
     const auto kind = static_cast<LayerKind>(i);
@@ -306,6 +322,7 @@ inline bool is_traced(LayerKind kind) { return kind >= LayerKind::kTraced1; }
 
 // kFound: sparse attention to tokens that the layer before has found. kBeside: attention and
 // linear attention. kCompressed and kIndexed: compressed attention's layers Y and X.
+// Layers of kCross attend to earlier tokens, and then to the encoder's output.
 enum class Mixer : std::uint8_t {
   kNone,
   kAttention,
@@ -316,7 +333,8 @@ enum class Mixer : std::uint8_t {
   kFound,
   kBeside,
   kCompressed,
-  kIndexed
+  kIndexed,
+  kCross
 };
 inline bool has_states(Mixer mixer) { return mixer == Mixer::kLinear || mixer == Mixer::kBeside; }
 inline bool has_scores(Mixer mixer) { return mixer != Mixer::kNone && mixer != Mixer::kLinear; }
@@ -330,7 +348,8 @@ inline constexpr auto kLayerKinds = [] {
   std::array<LayerKind, kSizeOf<LayerKind>> kinds{LayerKind::kEmbedding};
   std::size_t count = 1;
   for (const LayerKind kind : kDecoderKinds) kinds[count++] = kind;
-  for (const LayerKind kind : {LayerKind::kMtp, LayerKind::kOutput, LayerKind::kEncoder}) {
+  for (const LayerKind kind :
+       {LayerKind::kMtp, LayerKind::kOutput, LayerKind::kEncoder, LayerKind::kDecoderEmbedding}) {
     kinds[count++] = kind;
   }
   return kinds;
@@ -338,9 +357,10 @@ inline constexpr auto kLayerKinds = [] {
 // The two parts of a decoder layer.
 Mixer mixer_of(LayerKind kind);
 Feed feed_of(LayerKind kind);
-// True if full recompute runs it again: neither embedding nor output.
+// True if full recompute runs it again: neither an embedding nor the output.
 inline bool is_layer(LayerKind kind) {
-  return kind != LayerKind::kEmbedding && kind != LayerKind::kOutput;
+  return kind != LayerKind::kEmbedding && kind != LayerKind::kOutput &&
+         kind != LayerKind::kDecoderEmbedding;
 }
 
 // The fault of the shape, in words that name the keys of docs/reference/scenario.md; empty when it
@@ -358,7 +378,7 @@ KindCounts count_layers(const Transformer& model, int first, int layers);
 KindCounts count_all(const Transformer& model);
 // How many layers have experts.
 int moe_layers(const Transformer& model);
-// Layers before the first that may have experts; all where none may.
+// Layers before the first that may have experts, or that decodes; all where none does.
 int leading_layers(const Transformer& model);
 
 // Size per head of query and key, and of value.

@@ -413,6 +413,12 @@ void WorkBuilder::embedding() {
   }
 }
 
+void WorkBuilder::decoder_embedding() {
+  const double parts = context_.sequence_parallel ? ranks_ : 1;
+  norm(1.0 * context_.micro_batch_size * context_.encoded / parts, hidden_);
+  embedding();
+}
+
 void WorkBuilder::share_of_embedding(double rows) {
   const double all = tokens_ * hidden_ * element_;
   stream(PassKind::kF, 3 * all, 2);  // rows in and out; zeros for what others have

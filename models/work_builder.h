@@ -27,6 +27,7 @@ class WorkBuilder {
   void feed(LayerKind kind);
   // The ends of the model, without the shares of a vocabulary that all devices divide.
   void embedding();
+  void decoder_embedding();
   void output();
   void mtp_projection();
   // Work of a share of a divided vocabulary with this many rows of the embedding, or columns of the
@@ -62,6 +63,11 @@ class WorkBuilder {
   [[nodiscard]] Precision kernel_precision() const {
     return is_quantized(context_.precision) ? Precision::kBf16 : context_.precision;
   }
+  // Tokens whose keys attention sees, in a microbatch on this GPU, and in a sequence.
+  [[nodiscard]] double key_tokens() const {
+    return mixer_ == Mixer::kCross ? 1.0 * context_.micro_batch_size * context_.encoded : tokens_;
+  }
+  void add_position_scores(bool backward);
   [[nodiscard]] bool is_frozen() const { return !trains_model(context_); }
   void adapter(const Linear& of);
   void cast_weights(const Linear& of);
@@ -81,6 +87,7 @@ class WorkBuilder {
   void attention_block();
   void scores_part();
   void states_part();
+  void cross_part();
   // The input of attention or MLP where a layer has more than one residual.
   void enter_residual(const char* name);
   void weigh_sums();

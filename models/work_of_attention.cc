@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/tensor_exchange.h"
 #include "models/work_builder.h"
 
 namespace pipesim {
@@ -17,7 +18,7 @@ void WorkBuilder::attention_block() {
   norm(divided_, hidden_, kLayerNorm);
   const Mixer both = mixer_;
   if (has_scores(both)) {
-    if (both == Mixer::kBeside) mixer_ = Mixer::kAttention;
+    if (both == Mixer::kBeside || both == Mixer::kCross) mixer_ = Mixer::kAttention;
     scores_part();
   }
   if (has_states(both)) {
@@ -35,6 +36,46 @@ void WorkBuilder::attention_block() {
     stream(PassKind::kB, 3 * one, 1);
   }
   residual();
+  if (both == Mixer::kCross) cross_part();
+}
+
+// Queries come from what is decoded, keys and values from the encoder's output, which gets a
+// gradient from every layer.
+void WorkBuilder::cross_part() {
+  const Heads heads = heads_of(model_, Mixer::kCross);
+  const double encoded = key_tokens() * hidden_ * element_;
+  norm(divided_, hidden_, kLayerNorm);
+  before_divided(hidden_);
+  linear({.name = "queries of cross attention",
+          .tokens = tokens_,
+          .inputs = hidden_,
+          .outputs = heads.qk * heads.queries / ranks_,
+          .bias = has_qkv_bias(model_)});
+  if (const auto kind = tensor_exchange(context_, pass_, true)) {
+    collective(*kind, Group::kTensor, encoded);
+  }
+  linear({.name = "keys and values of cross attention",
+          .tokens = key_tokens(),
+          .inputs = hidden_,
+          .outputs = (heads.qk + heads.v) * heads.groups / ranks_,
+          .bias = has_qkv_bias(model_)});
+  stream(PassKind::kB, 3 * encoded / (context_.sequence_parallel ? ranks_ : 1), 1);
+  core();
+  linear({.name = "cross attention's output",
+          .tokens = tokens_,
+          .inputs = heads.queries * heads.v / ranks_,
+          .outputs = hidden_,
+          .bias = has_output_bias(model_)});
+  after_divided();
+  residual();
+}
+
+// Scores of a head and of two places are alike in all sequences.
+void WorkBuilder::add_position_scores(bool backward) {
+  if (model_.positions != Positions::kRelative || mixer_ == Mixer::kCross) return;
+  const double heads = heads_of(model_, mixer_).queries / ranks_;
+  const double scores = heads * context_.seq_length * context_.seq_length * element_;
+  work_.moved += Bytes((backward ? 2 : 1) * scores);
 }
 
 void WorkBuilder::scores_part() {
@@ -157,6 +198,7 @@ void WorkBuilder::core() {
     fused ? fused_core(false) : plain_core(false);
   }
   fused ? fused_core(backward) : plain_core(backward);
+  add_position_scores(backward);
 }
 
 // Its heads score every token that a query may see (DeepSeek-V3.2, arXiv 2512.02556, section 2.1),
@@ -219,7 +261,7 @@ void WorkBuilder::fused_core(bool backward) {
   // Keys of the sequence up to a slice's end, for this GPU's heads; queries and outputs in every
   // part of a ring.
   const double seen = 1 + 1.0 * context_.before / context_.seq_length;
-  const double keys = seen * tokens_ * sequence_ranks(context_) * groups * (qk + v);
+  const double keys = seen * key_tokens() * sequence_ranks(context_) * groups * (qk + v);
   const double queries = ring_ranks(context_) * tokens_ * heads * (qk + v);
   attend({Flops(2 * pairs * heads * depth), Bytes((backward ? 2 : 1) * (keys + queries) * element_),
           static_cast<int>(qk), backward, tokens_ * heads});
@@ -227,7 +269,8 @@ void WorkBuilder::fused_core(bool backward) {
 
 void WorkBuilder::plain_core(bool backward) {
   const std::int64_t queries = context_.seq_length / context_.context;
-  const std::int64_t keys = context_.before + context_.seq_length;
+  const std::int64_t keys =
+      mixer_ == Mixer::kCross ? context_.encoded : context_.before + context_.seq_length;
   const Heads all = heads_of(model_, mixer_);
   const auto qk = static_cast<std::int64_t>(all.qk);
   const auto v = static_cast<std::int64_t>(all.v);

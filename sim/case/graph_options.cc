@@ -24,6 +24,7 @@ MessageCost modelled_message(const Case& made, int from, int to, std::uint32_t u
   const Placement& place = made.placement;
   const Seconds latency =
       message_latency(made.scenario->modelled->model, *made.setting, *made.scenario->hardware,
+                      made.layout->stages[place.model_stage(std::min(from, to))],
                       place.device(from), place.device(to));
   return {latency + factor * (whole - latency), latency};
 }

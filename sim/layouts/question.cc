@@ -114,6 +114,12 @@ ClusterPlan read_plan_question(const std::vector<Override>& settings) {
                      "a plan needs costs that follow from the model: cost.kind must be roofline or "
                      "measured");
   }
+  if (question.base.modelled->model.cross) {
+    throw InputError(Location{},
+                     fmt::format("a plan divides the layers of one sequence, and {} encodes and "
+                                 "decodes: a scenario divides it, by parallel.num_layers_per_stage",
+                                 question.base.modelled->model.name));
+  }
   if (question.base.modelled->model.experts) read_dispatchers(all, question);
   return plan;
 }

@@ -53,7 +53,7 @@ Transformer family_defaults(YamlMap& map) {
 
 void read_kinds(YamlMap& map, Transformer& model) {
   static const std::vector<std::string> kNorms{"LayerNorm", "RMSNorm", "LayerNorm_without_bias"};
-  static const std::vector<std::string> kPositions{"learned_absolute", "rope", "none"};
+  static const std::vector<std::string> kPositions{"learned_absolute", "rope", "none", "relative"};
   static const std::vector<std::string> kQkNorms{"false", "true", "whole", "without_weights"};
   set_choice(map, "normalization", kNorms, model.norm);
   set_choice(map, "position_embedding_type", kPositions, model.positions);
@@ -158,6 +158,17 @@ void read_window_heads(YamlMap& outer, Transformer& model) {
   set_size(map, "v_channels", own.v_channels, 0);
   map.finish();
   model.window_heads = own;
+}
+
+void read_cross(YamlMap& outer, Transformer& model) {
+  const auto value = outer.find("cross_attention");
+  if (!value) return;
+  YamlMap map(*value);
+  CrossAttention cross = model.cross.value_or(CrossAttention{});
+  need_size(map, "encoder_layers", "the layers that encode", cross.encoder_layers);
+  set_size(map, "decoder_seq_length", cross.decoder_seq_length);
+  map.finish();
+  model.cross = cross;
 }
 
 void read_encoder(YamlMap& outer, Transformer& model) {
@@ -275,6 +286,7 @@ Transformer read_shape(YamlMap& map, Transformer model) {
   read_sparse(map, model);
   read_compressed(map, model);
   read_window_heads(map, model);
+  read_cross(map, model);
   read_encoder(map, model);
   map.finish();
   check(map.value(), model);

@@ -64,7 +64,7 @@ std::string why_not_small(const Transformer& model) {
   }
   if (model.gated_mlp || has_qkv_bias(model) || has_mlp_bias(model) ||
       model.qk_norm != QkNorm::kNone || model.post_norms || !model.layer_pattern.empty() ||
-      model.q_rank > 0 || model.encoder) {
+      model.q_rank > 0 || model.encoder || model.cross) {
     return "it computes MLPs that are not gated, without biases, norms of queries or norms after";
   }
   if (model.residual_streams > 1 || model.residual_block > 0) return "it computes one residual";

@@ -39,6 +39,10 @@ Layout layout_of(const Modelled& modelled, const Placement& placement, const std
                  const Layout* balanced) {
   try {
     Layout layout = split(modelled, placement, balanced);
+    if (const std::string fault = fault_of(modelled.model, layout, placement.devices());
+        !fault.empty()) {
+      throw InfeasibleError(fault);
+    }
     if (std::cmp_equal(layout.stages.size(), placement.model_stages())) return layout;
     throw InfeasibleError(fmt::format(
         "{} stages, but {} has {}; 'balance: auto' in its place finds the layers of any schedule",

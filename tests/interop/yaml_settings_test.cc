@@ -374,9 +374,8 @@ TEST(YamlSettings, LeaveOutWhatASwitchThatIsOffWouldSay) {
 
 // Learned prompts and heads of reward models are no training of the whole model.
 TEST(YamlSettings, RefuseModelsOfAnotherKind) {
-  for (const char* said :
-       {"output_sequence: False", "unet: {attention_resolutions: [1, 2]}",
-        "vision_pretraining_type: mae", "share_decoder_tokens_head_embeddings: True"}) {
+  for (const char* said : {"output_sequence: False", "unet: {attention_resolutions: [1, 2]}",
+                           "vision_pretraining_type: mae"}) {
     EXPECT_THROW((void)megatron_draft(settings_of("model: {" + std::string(said) + "}\n"), ""),
                  InputError)
         << said;

@@ -193,13 +193,15 @@ TEST(StageCost, FillsEveryStageByItsOwnLayers) {
 
 TEST(StageCost, SendsAPartFromEveryTensorRankUnderSequenceParallelism) {
   // 2 x 1024 x 512 bytes at 1 GB/s within a node.
-  EXPECT_NEAR(message_seconds(small(), setting(), simple(), 0, 1).value(), 1048576 / 1e9, 1e-12);
-  EXPECT_NEAR(message_seconds(small(), setting(4, true), simple(), 0, 1).value(), 1048576 / 4e9,
+  EXPECT_NEAR(message_seconds(small(), setting(), simple(), {}, 0, 1).value(), 1048576 / 1e9,
+              1e-12);
+  EXPECT_NEAR(message_seconds(small(), setting(4, true), simple(), {}, 0, 1).value(), 1048576 / 4e9,
               1e-12);
   CostSetting scattered = setting(4);
   scattered.context.scatter_sends = true;
   // A quarter sent, and three quarters gathered.
-  EXPECT_NEAR(message_seconds(small(), scattered, simple(), 0, 1).value(), 1048576 / 1e9, 1e-12);
+  EXPECT_NEAR(message_seconds(small(), scattered, simple(), {}, 0, 1).value(), 1048576 / 1e9,
+              1e-12);
 }
 
 TEST(StageCost, SendsFromTheLastDeviceToTheFirstAsFarAsTheyAreApart) {
@@ -207,7 +209,7 @@ TEST(StageCost, SendsFromTheLastDeviceToTheFirstAsFarAsTheyAreApart) {
   Hardware hardware = simple();
   hardware.interconnect.nic_bandwidth = BytesPerSecond(1e8);
   const auto seconds = [&hardware](int from, int to) {
-    return message_seconds(small(), setting(), hardware, from, to);
+    return message_seconds(small(), setting(), hardware, {}, from, to);
   };
   EXPECT_EQ(seconds(7, 0), seconds(0, 1));
   EXPECT_EQ(seconds(15, 0), seconds(7, 8));
@@ -219,11 +221,12 @@ TEST(StageCost, KnowsWhatOfAMessageIsNotItsBytes) {
   Hardware slow = simple();
   slow.interconnect.nic_latency = Seconds(5e-6);
   CostSetting crossing = setting(8, true);
-  EXPECT_NEAR(message_latency(small(), crossing, slow, 0, 1).value(), 5e-6, 1e-15);
-  EXPECT_NEAR(message_seconds(small(), crossing, slow, 0, 1).value(), 5e-6 + 1048576 / 8e9, 1e-12);
+  EXPECT_NEAR(message_latency(small(), crossing, slow, {}, 0, 1).value(), 5e-6, 1e-15);
+  EXPECT_NEAR(message_seconds(small(), crossing, slow, {}, 0, 1).value(), 5e-6 + 1048576 / 8e9,
+              1e-12);
   crossing.context.sequence_parallel = false;
   crossing.context.scatter_sends = true;
-  EXPECT_NEAR(message_latency(small(), crossing, slow, 0, 1).value(), 5e-6 + 1048576 * 7 / 8e9,
+  EXPECT_NEAR(message_latency(small(), crossing, slow, {}, 0, 1).value(), 5e-6 + 1048576 * 7 / 8e9,
               1e-12)
       << "seven eighths are gathered";
 }

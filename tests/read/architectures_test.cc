@@ -88,10 +88,12 @@ TEST(Architectures, OfPublishedTotalsAreInTheCatalogueAsTheirFilesSay) {
     Transformer file = read_hf_config(YamlMap(row).require("config", "the file"), name);
     file.source = entry->source;
     file.encoder.reset();
+    // A file does not say how many tokens are decoded.
+    if (file.cross) file.cross->decoder_seq_length = entry->cross->decoder_seq_length;
     EXPECT_TRUE(file == *entry) << name;
     ++compared;
   }
-  EXPECT_EQ(compared, 33);
+  EXPECT_EQ(compared, 36);
 }
 
 TEST(Architectures, RepeatTheirLayersOverTheWholeModel) {

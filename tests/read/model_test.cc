@@ -140,7 +140,7 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
     EXPECT_NE(each.source, "the scenario") << each.name;
     EXPECT_EQ(fault_of(each), "") << each.name;
   }
-  EXPECT_EQ(names.size(), 142U);
+  EXPECT_EQ(names.size(), 146U);
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
   EXPECT_EQ(find_model("Llama3_70B", {}).name, "llama3-70b");
   EXPECT_EQ(find_model("meta-llama/Meta-Llama-3-70B", {}).name, "llama3-70b");
@@ -196,6 +196,11 @@ std::vector<std::string> restated_parts(const Transformer& of) {
     add("kv_channels", own->kv_channels);
     add("v_channels", own->v_channels);
   }
+  if (const auto& cross = of.cross) {
+    map = "cross_attention";
+    add("encoder_layers", cross->encoder_layers);
+    add("decoder_seq_length", cross->decoder_seq_length);
+  }
   if (const auto& encoder = of.encoder) {
     map = "encoder";
     add("images", encoder->images);
@@ -233,7 +238,7 @@ std::vector<std::string> restated_parts(const Transformer& of) {
 // Each key of `model:` with the value that `of` has.
 std::vector<std::string> restatements(const Transformer& of) {
   static const char* const kNorms[]{"LayerNorm", "RMSNorm", "LayerNorm_without_bias"};
-  static const char* const kPositions[]{"learned_absolute", "rope", "none"};
+  static const char* const kPositions[]{"learned_absolute", "rope", "none", "relative"};
   static const char* const kQkNorms[]{"false", "true", "whole", "without_weights"};
   std::vector<std::string> keys;
   const auto add = [&keys](const char* key, const auto& value) {

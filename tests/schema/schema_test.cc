@@ -74,7 +74,8 @@ TEST(Schema, HasTheKeysOfTheReference) {
     const bool in_model =
         path.starts_with("moe.") || path.starts_with("mla.") || path.starts_with("encoder.") ||
         path.starts_with("linear_attention.") || path.starts_with("window_attention.") ||
-        path.starts_with("sparse_attention.") || path.starts_with("compressed_attention.");
+        path.starts_with("sparse_attention.") || path.starts_with("compressed_attention.") ||
+        path.starts_with("cross_attention.");
     EXPECT_FALSE(place_at(root, in_model ? model + path : path).is_null()) << path;
     ++checked;
   }

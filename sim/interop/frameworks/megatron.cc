@@ -8,6 +8,7 @@
 
 #include "models/layer_context.h"
 #include "sim/interop/frameworks/draft.h"
+#include "sim/interop/frameworks/encoder_decoder.h"
 #include "sim/interop/frameworks/megatron_layers.h"
 #include "sim/interop/frameworks/megatron_memory.h"
 #include "sim/interop/frameworks/megatron_model.h"
@@ -308,9 +309,9 @@ void put_gradients(Settings& settings, bool bf16_weights, bool autocast, Draft& 
   }
 }
 
-// Encoders alone have BERT's vocabulary: BERT, which other settings name, and T5 beside a decoder.
-void stop_at_tokenizer(Settings& settings, Draft& draft) {
-  const bool bert = has_key(draft.model, "bidirectional_attention");
+// BERT's vocabulary is of models with an encoder: BERT and T5, which other settings name.
+void stop_at_tokenizer(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  const bool bert = has_key(draft.model, "bidirectional_attention") || sizes.encoder_layers > 0;
   const auto tokenizer = settings.text({"tokenizer_type"}).value_or("");
   if (bert || !tokenizer.starts_with("Bert")) return;
   not_understood(draft, "tokenizer_type",
@@ -328,12 +329,12 @@ bool has_older_arguments(const Settings& settings) {
 
 // Transformer Engine picks fused attention by itself. Megatron-LM's own layers, of which
 // Megatron-DeepSpeed knows no others, have it where they are told.
-bool attends_by_flash(Settings& settings) {
+bool attends_by_flash(Settings& settings, const MegatronSizes& sizes) {
   const auto backend = settings.text({"attention_backend"}).value_or("auto");
   const bool local =
       settings.text({"transformer_impl"}).value_or("") == "local" || has_older_arguments(settings);
   const bool deepspeed = settings.has("deepspeed") || settings.has("deepspeed_config");
-  const bool own = local || deepspeed;
+  const bool own = local || deepspeed || has_layers_of_its_own(settings, sizes);
   if (own && !settings.is_set({"use_flash_attn", "use_flash_attn_v1", "use_flash_attn_v2",
                                "use_flash_attn_triton"})) {
     return false;
@@ -353,7 +354,7 @@ void put_memory(Settings& settings, const MegatronSizes& sizes, std::optional<lo
   const bool bf16_weights = !autocast && precision != "fp16" && precision != "fp32";
   put_optimizer_state(settings, bf16_weights, draft);
   put_gradients(settings, bf16_weights, autocast, draft);
-  if (!attends_by_flash(settings)) put_flag(memory, "flash_attention", false);
+  if (!attends_by_flash(settings, sizes)) put_flag(memory, "flash_attention", false);
   constexpr double kUsual = 0.1;
   const double hidden = settings.real({"hidden_dropout"}).value_or(kUsual);
   const double attention = settings.real({"attention_dropout"}).value_or(kUsual);
@@ -375,7 +376,7 @@ void put_memory(Settings& settings, const MegatronSizes& sizes, std::optional<lo
     (void)settings.find({"optimizer_selection"});
   }
   stop_at_optimizer("optimizer", settings.text({"optimizer"}).value_or("adam"), draft);
-  stop_at_tokenizer(settings, draft);
+  stop_at_tokenizer(settings, sizes, draft);
   put_kept_activations(settings, draft);
 }
 
@@ -484,8 +485,16 @@ bool take_catalogue_model(Settings& settings, MegatronSizes& sizes, Draft& draft
     found = model_of_checkpoint(settings);
   }
   if (!found) return false;
+  if (encodes_and_decodes(settings) && !found->cross) {
+    throw InputError(settings.place("model"),
+                     fmt::format("the settings are of a model that encodes and decodes (T5), which "
+                                 "{} does not",
+                                 found->name));
+  }
   draft.model_name = found->name;
   sizes.layers = found->num_layers;
+  sizes.encoder_layers = found->cross ? found->cross->encoder_layers : 0;
+  if (found->cross) put_decoded_tokens(settings, *found, draft);
   sizes.learned_positions = found->positions == Positions::kLearned;
   sizes.experts = found->experts.has_value();
   return true;
@@ -510,6 +519,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   }
   settings.refuse_other_models();
   if (!take_catalogue_model(settings, sizes, draft)) put_model(settings, sizes, draft);
+  divide_stages(settings, sizes, draft);
   put_schedule(settings, sizes, draft);
   const std::optional<long> data = put_parallel(settings, sizes, draft);
   put_layers(settings, sizes, draft);

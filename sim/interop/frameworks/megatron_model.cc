@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/letters.h"
+#include "sim/interop/frameworks/encoder_decoder.h"
 #include "sim/interop/frameworks/layer_specs.h"
 #include "sim/interop/frameworks/megatron_layers.h"
 #include "sim/interop/frameworks/number_list.h"
@@ -131,6 +132,7 @@ void put_positions(Settings& settings, MegatronSizes& sizes, Draft& draft) {
       {"learned_parameters", "learned_absolute"},
       {"absolute", "learned_absolute"},
       {"none", "none"},
+      {"relative", "relative"},
       {"alibi", "none"},
       {"rope", "rope"},
       {"rotary", "rope"},
@@ -153,7 +155,8 @@ void put_positions(Settings& settings, MegatronSizes& sizes, Draft& draft) {
 }
 
 // A setting of BERT's head that is no framework's default, or Megatron-LM's program.
-void put_bert(Settings& settings, Draft& draft) {
+void put_bert(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  if (sizes.encoder_layers > 0) return;
   const Setting* head = settings.find({"bert_binary_head", "bert_no_binary_head"});
   const auto program = settings.text({"program"}).value_or("");
   const bool named = program.find("pretrain_bert") != std::string::npos;
@@ -165,6 +168,13 @@ void put_bert(Settings& settings, Draft& draft) {
   put_flag(draft.model, "bidirectional_attention", true);
   draft.not_modelled.emplace_back(
       "BERT's head: a matrix of the hidden size before the output, and the pooler");
+}
+
+bool is_untied(Settings& settings) {
+  return settings.is_set({"untie_embeddings_and_output_weights", "no_tie_embed_logits"}) ||
+         !settings
+              .flag({"share_embeddings_and_output_weights", "share_decoder_tokens_head_embeddings"})
+              .value_or(true);
 }
 
 void put_vocabulary(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
@@ -199,6 +209,7 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   const LayerSpec spec = layer_spec(settings, draft);
   sizes.mixer = spec.mixer;
   auto layers = size("num_layers");
+  if (encodes_and_decodes(settings)) layers = put_encoder_decoder(settings, sizes, draft);
   if (pattern.empty() && layers) pattern = spec_pattern(spec, *layers, sizes);
   if (!pattern.empty()) layers = static_cast<long>(pattern.size());
   const auto hidden = size("hidden_size");
@@ -219,14 +230,11 @@ void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   if (gated) put_flag(draft.model, "gated_linear_unit", true);
   put_attention(settings, *heads, sizes.tensor, draft);
   if (spec.output_gate) put_flag(draft.model, "attention_output_gate", true);
-  put_bert(settings, draft);
+  put_bert(settings, sizes, draft);
   put_vocabulary(settings, sizes, draft);
   put_norms(settings, draft);
   put_positions(settings, sizes, draft);
-  const bool untied =
-      settings.is_set({"untie_embeddings_and_output_weights", "no_tie_embed_logits"}) ||
-      !settings.flag({"share_embeddings_and_output_weights"}).value_or(true);
-  put_flag(draft.model, "untie_embeddings_and_output_weights", untied);
+  put_flag(draft.model, "untie_embeddings_and_output_weights", is_untied(settings));
   put_biases(settings, draft.model);
   if (const auto modules = settings.number({"mtp_num_layers"}); modules > 0) {
     put(draft.model, "mtp_num_layers", *modules);

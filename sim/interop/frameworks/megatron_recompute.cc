@@ -13,9 +13,24 @@ long stages_counted(Settings& settings, const MegatronSizes& sizes) {
   return settings.is_set({"enable_recompute_layers_per_pp_rank"}) ? sizes.chunks : 1;
 }
 
+// One stage that encodes and decodes recomputes the first layers of either part: all or none here.
+bool put_first_of_both(const MegatronSizes& sizes, long layers, Draft& draft) {
+  const long encoder = sizes.encoder_layers;
+  if (layers < std::max(encoder, sizes.layers - encoder)) {
+    not_understood(
+        draft, "recompute_num_layers",
+        fmt::format("recompute_num_layers {} of the encoder and of the decoder", layers));
+  }
+  draft.recompute = "full";
+  return true;
+}
+
 // Recomputes the first layers of each stage. The chunks of a rank take a layer of its number each
 // in turn. True if it covers all layers.
 bool put_first_layers(Settings& settings, const MegatronSizes& sizes, long layers, Draft& draft) {
+  if (sizes.encoder_layers > 0 && sizes.pipeline == 1 && layers > 0) {
+    return put_first_of_both(sizes, layers, draft);
+  }
   const long stages = stages_counted(settings, sizes);
   const bool of_rank = stages > 1;
   const bool whole_stages = of_rank && sizes.layers == sizes.pipeline * sizes.chunks * sizes.parts;

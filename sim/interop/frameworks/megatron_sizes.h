@@ -12,6 +12,7 @@ struct MegatronSizes {
   long context = 1;
   long chunks = 1;
   long layers = 0;
+  long encoder_layers = 0;       // of these, where the others decode
   std::string mixer = "mamba2";  // linear_attention.kind of a hybrid pattern's layers M
   long parts = 1;                // layers here of one that the settings count
   bool experts = false;

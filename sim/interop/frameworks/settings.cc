@@ -322,9 +322,9 @@ bool says_nothing(const Setting& setting, bool in_catalogue) {
 
 bool Settings::trains_other_model(const std::string& program) const {
   const auto& others = known_settings(framework_).other_models;
-  return is_program(program, "pretrain_bert") || std::ranges::any_of(others, [&](const auto& each) {
-           return is_program(program, each.first);
-         });
+  return is_program(program, "pretrain_bert") || is_program(program, "pretrain_t5") ||
+         std::ranges::any_of(others,
+                             [&](const auto& each) { return is_program(program, each.first); });
 }
 
 void Settings::refuse_other_files() const {
@@ -350,7 +350,7 @@ void Settings::refuse_other_models() const {
       if (!program && !named && !(setting.name == name && says)) continue;
       throw InputError(setting.where,
                        fmt::format("{} is of {}: pipesim simulates the training of a decoder, "
-                                   "alone or behind a vision encoder, or of BERT",
+                                   "alone or behind an encoder, or of BERT",
                                    program || named ? setting.text() : name, kind));
     }
   }

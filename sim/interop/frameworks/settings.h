@@ -120,7 +120,8 @@ class Settings {
   [[nodiscard]] std::string whole_name(const std::string& name) const;
   [[nodiscard]] bool has_effect(const std::string& name) const;
   [[nodiscard]] bool is_flag(const std::string& name) const;
-  // True for the program of a model that is no decoder: BERT, or one of refuse_other_models.
+  // True for the program of a model that is no decoder alone: BERT, T5, or one of
+  // refuse_other_models.
   [[nodiscard]] bool trains_other_model(const std::string& program) const;
   // InputError at a setting or program of a model that scenarios cannot describe (other_models in
   // frameworks.yaml).

@@ -227,18 +227,50 @@ class YamlSettings {
         continue;
       }
       if (value.is_map() && !is_object(value)) {
-        collect_section(value, within, depth);
+        collect_section(map, value, within, depth);
       } else {
         leaves_.push_back({within, value, usual_});
       }
     }
   }
+  // NeMo's models that encode and decode have a section of sizes for either part.
+  static bool has_both(const YamlValue& map) {
+    const auto sizes = [&map](const char* part) {
+      return std::ranges::any_of(map.all_entries(), [&](const auto& entry) {
+        return entry.first == part && entry.second.is_map() &&
+               scalar_of(entry.second, "num_layers");
+      });
+    };
+    return sizes("encoder") && sizes("decoder");
+  }
+  // The encoder's sizes are those of both; a decoder's that is another keeps its section's name.
+  void collect_both(const YamlValue& map, const YamlValue& encoder, const Path& path) {
+    Path other = path;
+    other.back() = "decoder";
+    for (const auto& [key, value] : encoder.all_entries()) add_of_part(path, key, value, key);
+    for (const auto& [part, decoder] : map.all_entries()) {
+      if (part != "decoder") continue;
+      for (const auto& [key, value] : decoder.all_entries()) {
+        const bool same = key != "num_layers" && value.is_scalar() &&
+                          scalar_of(encoder, key.c_str()) == value.node().Scalar();
+        if (!same) add_of_part(other, key, value, "decoder." + key);
+      }
+    }
+  }
+  void add_of_part(Path path, const std::string& key, const YamlValue& value,
+                   const std::string& name) {
+    path.push_back(key);
+    const bool layers = key == "num_layers";
+    leaves_.push_back({path, value, usual_, layers ? path[path.size() - 2] + "_num_layers" : name});
+  }
   // A section of another model in the model, such as its vision encoder, is one setting.
-  void collect_section(const YamlValue& map, const Path& path, int depth) {
+  void collect_section(const YamlValue& around, const YamlValue& map, const Path& path, int depth) {
     static constexpr std::array<std::string_view, 6> kOthers{"vision",  "vision_encoder", "encoder",
                                                              "decoder", "vision_config",  "audio"};
     const std::string& name = path.back();
-    if (name == "mm_cfg") {
+    if ((name == "encoder" || name == "decoder") && has_both(around)) {
+      if (name == "encoder") collect_both(around, map, path);
+    } else if (name == "mm_cfg") {
       collect_by_path(map, path, name);
     } else if (name == "lora") {
       collect_lora(map);
@@ -281,7 +313,10 @@ class YamlSettings {
     for (const auto& [key, value] : entries) {
       const bool images =
           key == "media_type" || key == "num_frames" || key == "splice_single_frame";
-      if (images || key == "peft_scheme" || key == "dim") leaves_.push_back({{key}, value, usual_});
+      const bool decoded = key == "seq_length_dec";
+      if (images || decoded || key == "peft_scheme" || key == "dim") {
+        leaves_.push_back({{key}, value, usual_});
+      }
       if (key == "_target_") leaves_.push_back({{"peft"}, value, usual_});
       if (!lora || key != "lora_tuning" || !value.is_map()) continue;
       for (const auto& [name, size] : value.all_entries()) {
@@ -473,6 +508,7 @@ class YamlSettings {
     if (colon == std::string::npos) return reference(inside, path, depth);
     const std::string name = inside.substr(0, colon);
     const std::string rest = inside.substr(colon + 1);
+    if (name == "divide_floor") return calculated("divide", rest);
     if (name == "multiply" || name == "divide" || name == "add" || name == "sum") {
       return calculated(name, rest);
     }

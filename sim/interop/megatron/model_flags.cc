@@ -79,6 +79,7 @@ class ModelFlags {
         flag("position-embedding-type none");
         break;
       case Positions::kLearned:
+      case Positions::kRelative:  // of models without flags
         break;
     }
     value("max-position-embeddings", std::max(model_.max_position_embeddings, seq_length_));
@@ -202,7 +203,9 @@ class ModelFlags {
 
 std::string why_no_program(const Transformer& model) {
   if (model.bidirectional) return "its pretrain_gpt.py attends to earlier tokens alone";
-  return model.encoder ? "its pretrain_gpt.py has no encoder" : "";
+  if (model.encoder || model.cross) return "its pretrain_gpt.py has no encoder";
+  return model.positions == Positions::kRelative ? "its pretrain_gpt.py has no relative positions"
+                                                 : "";
 }
 
 std::string why_no_layers(const Transformer& model) {

@@ -49,6 +49,11 @@ std::string traced_text(const Transformer& model) {
 
 std::string residual_text(const Transformer& model) {
   std::string text;
+  if (const auto& cross = model.cross) {
+    text += fmt::format(
+        "  the first {} layers encode, the others decode{}\n", cross->encoder_layers,
+        cross->decoder_seq_length > 0 ? fmt::format(" {} tokens", cross->decoder_seq_length) : "");
+  }
   if (const auto& compressed = model.compressed) {
     text += fmt::format(
         "  compressed attention: {} tokens become one in layers Y, {} in X; queries of rank {}, "
@@ -347,7 +352,7 @@ std::string message_text(const Modelled& modelled, const CostSetting& setting) {
   return fmt::format(
       "message between stages: {} from each GPU (source: docs/reference/model.md, "
       "\"Messages\")\n\n",
-      human(message_bytes(modelled.model, setting.context)));
+      human(message_bytes(modelled.model, setting.context, {0, modelled.model.num_layers})));
 }
 
 std::string step_text(const Case& made, Curves& curves) {

@@ -38,7 +38,7 @@ Seconds seconds_from_shares(const HostRun& run, const Hardware& hardware) {
   setting.context.micro_batch_size = run.micro_batch;
   setting.context.vocabulary_devices = run.devices;
   setting.state.gradients_in_fp32 = false;
-  const Seconds message = message_seconds(run.model, setting, hardware, 0, 1);
+  const Seconds message = message_seconds(run.model, setting, hardware, {}, 0, 1);
   problem.vocabulary = run.placement;
   const double early = share_of_s(run.placement);
   for (size_t d = 0; d < run.forward.size(); ++d) {
