@@ -60,7 +60,7 @@ void refuse_options(const CommandLine& line, const Parser& command, const Option
   for (const OptionText& option : command.options()) {
     if (!option.positional || error.what() != option.names.front() + " is required") continue;
     throw InputError(line.where(line.arguments().size()),
-                     fmt::format("{}: {}", error.what(), option.help));
+                     fmt::format("expected {}: {}", option.names.front(), option.help));
   }
   const auto value = std::ranges::find_if(line.arguments(), [&error](const std::string& each) {
     return std::string_view(error.what()).find(fmt::format("'{}'", each)) != std::string_view::npos;

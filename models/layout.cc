@@ -109,10 +109,9 @@ bool decodes(const Transformer& model, const StageLayers& stage) {
   return model.cross && stage.first + stage.layers > model.cross->encoder_layers;
 }
 
-std::string fault_of(const Transformer& model, const Layout& layout, int devices) {
-  const auto stages = static_cast<int>(layout.stages.size());
-  if (!model.cross || stages == 1) return "";
-  if (stages != devices) {
+std::string fault_of(const Transformer& model, const Layout& layout, bool several) {
+  if (!model.cross || layout.stages.size() == 1) return "";
+  if (several) {
     return fmt::format("{} encodes and decodes: its pipeline has one stage a device, as Megatron's",
                        model.name);
   }

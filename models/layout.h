@@ -44,8 +44,8 @@ bool embeds_again(const Transformer& model, const StageLayers& stage);
 // True where the stage hands on what it decodes, and with it the encoder's output.
 bool decodes(const Transformer& model, const StageLayers& stage);
 // Why the pipeline cannot run these stages; empty where it can. One that encodes and decodes has a
-// stage a device, and none does both (Megatron-LM's get_model).
-std::string fault_of(const Transformer& model, const Layout& layout, int devices);
+// stage a device, and none does both (Megatron-LM's get_model). `several`: a device has several.
+std::string fault_of(const Transformer& model, const Layout& layout, bool several);
 
 // Layers on the stage, by kind: an encoder's layers with the embedding. O(1), with a pattern
 // O(layers).

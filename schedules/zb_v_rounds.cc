@@ -184,8 +184,9 @@ void RoundsPlanner::fill_gap(int d, double arrival, bool delay, bool* met) {
 }
 
 void RoundsPlanner::make_room(int d, double bytes) {
-  while (player_.device(d).owed() > 0 && !room_.fits(player_.held(d) + bytes))
+  while (player_.device(d).owed() > 0 && !room_.fits(player_.held(d) + bytes)) {
     player_.run_weight(d);
+  }
 }
 
 void RoundsPlanner::run_forward(int d, int c) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/planning/schedule.h"
+
 namespace pipesim {
 
 Bytes memory_of_1f1b(const Problem& problem) {
@@ -9,7 +11,8 @@ Bytes memory_of_1f1b(const Problem& problem) {
 }
 
 Bytes limit_or_1f1b(const Problem& problem) {
-  return problem.activation_limit.value_or(memory_of_1f1b(problem));
+  const Bytes least = for_planning(problem).device_activation();
+  return problem.activation_limit.value_or(std::max(memory_of_1f1b(problem), least));
 }
 
 Bytes largest_chunk(const Problem& problem) {

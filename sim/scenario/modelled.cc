@@ -39,14 +39,15 @@ Layout layout_of(const Modelled& modelled, const Placement& placement, const std
                  const Layout* balanced) {
   try {
     Layout layout = split(modelled, placement, balanced);
-    if (const std::string fault = fault_of(modelled.model, layout, placement.devices());
-        !fault.empty()) {
-      throw InfeasibleError(fault);
-    }
-    if (std::cmp_equal(layout.stages.size(), placement.model_stages())) return layout;
+    const bool several = placement.virtual_stages() > placement.devices();
+    const std::string fault = fault_of(modelled.model, layout, several);
+    const bool complete = std::cmp_equal(layout.stages.size(), placement.model_stages());
+    if (complete && fault.empty()) return layout;
+    if (!fault.empty() && (complete || several)) throw InfeasibleError(fault);
     throw InfeasibleError(fmt::format(
-        "{} stages, but {} has {}; 'balance: auto' in its place finds the layers of any schedule",
-        layout.stages.size(), schedule, placement.model_stages()));
+        "{} stages, but {} has {}{}", layout.stages.size(), schedule, placement.model_stages(),
+        modelled.model.cross ? ""
+                             : "; 'balance: auto' in its place finds the layers of any schedule"));
   } catch (const InfeasibleError& error) {
     throw InputError(modelled.split.where, error.what());
   }

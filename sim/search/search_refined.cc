@@ -114,6 +114,7 @@ void Search::refine_bare(const std::vector<Found>& all, BoundsWithin& bounds,
     Found start = measure(family, family.problem,
                           std::make_shared<const Program>(first_come(planning, result.limit)));
     start.choice.name = fmt::format("order on the placement of {}", family.choice.name);
+    start.choice.program = start.program;
     const Seconds bound = bounds.of(start.layout, problem_refined(start));
     if (!may_be_better(bound, true, result)) continue;
     auto found = refined(start, result.limit, bound);

@@ -110,8 +110,7 @@ TEST_F(Command, MisspeltWordsGetTheNearestName) {
        {Slip{"rnu x.yaml", "did you mean 'run'?"},
         Slip{"run x.yaml --jsno o", "did you mean '--json'?"},
         Slip{"validate zero_buble", "did you mean 'zero_bubble'?"},
-        Slip{"show x.yaml --format txt", "--format"},
-        Slip{"run", "file is required: Scenario (YAML)"},
+        Slip{"show x.yaml --format txt", "--format"}, Slip{"run", "expected file: Scenario (YAML)"},
         Slip{"run x.yaml --columns 3", "--columns"},
         Slip{"run x.yaml --columns 70 --columns 80", "--columns is there more than once"},
         Slip{"export x.yaml", "--output is required"}}) {

@@ -42,6 +42,23 @@ TEST_F(SearchCommand, WritesWhatRunsAsItSays) {
   }
 }
 
+// No schedule has an order of three chunks on hanayo's placement.
+TEST_F(SearchCommand, NamesAnOrderThatIsOfNoSchedule) {
+  write("unlike.yaml",
+        "schedule: zb\nparallel: {pipeline_model_parallel_size: 3}\n"
+        "batch: {num_microbatches: 8, micro_batch_size: 1}\n"
+        "cost: {kind: given, per: device, forward: [7 ms, 16 ms, 19 ms], backward_input: 7 ms,\n"
+        "       backward_weight: [6 ms, 5 ms, 5 ms], transfer: 0.3 ms}\n"
+        "memory: {kind: given, per: device, activation: [2 GiB, 5 GiB, 4 GiB], weight_stash: 1 GiB}"
+        "\n");
+  const Outcome found =
+      run("search unlike.yaml --max-chunks 3 --effort 0 --memory-limit 1.5 -o best.yaml");
+  ASSERT_EQ(found.code, 0) << found.output;
+  EXPECT_NE(found.output.find("order on the placement of hanayo"), std::string::npos)
+      << found.output;
+  EXPECT_EQ(run("run best.yaml").code, 0);
+}
+
 TEST_F(SearchCommand, SaysWhoRunsItsCsv) {
   const Outcome found = run("search " + quickstart_ +
                             " --max-splits 4 --schedules seq-1f1b --memory-limit 1.5 "

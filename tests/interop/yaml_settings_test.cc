@@ -243,11 +243,15 @@ TEST(YamlSettings, TakesWhatBridgesRecipesHave) {
 }
 
 TEST(YamlSettings, TakesPrimusDispatcherBesideAFlagThatIsOff) {
+  const auto deepep = [](const std::string& text) {
+    Settings settings = settings_of(text);
+    rename_primus_settings(settings);
+    return settings.seen("moe_enable_deepep");
+  };
   const std::string off = "moe_enable_deepep: false\nuse_turbo_deepep: true\n";
-  EXPECT_EQ(value(off + "enable_primus_turbo: true\n", "moe_enable_deepep"), "true");
-  EXPECT_EQ(value(off + "enable_primus_turbo: false\n", "moe_enable_deepep"), "false");
-  EXPECT_EQ(value("turbo_sync_free_moe_stage: 2\nenable_primus_turbo: true\n", "moe_enable_deepep"),
-            "true");
+  EXPECT_EQ(deepep(off + "enable_primus_turbo: true\n"), "true");
+  EXPECT_EQ(deepep(off + "enable_primus_turbo: false\n"), "false");
+  EXPECT_EQ(deepep("turbo_sync_free_moe_stage: 2\nenable_primus_turbo: true\n"), "true");
 }
 
 // Primus' stack is pairs of a mixer and an MLP, whose specification says the mixer.
@@ -277,6 +281,20 @@ TEST(YamlSettings, TakesPrimusHybridStacks) {
   EXPECT_TRUE(kimi.stops.empty()) << summary_of(kimi);
   EXPECT_TRUE(has(kimi, "layer_pattern: \"*-M-M-\"") && has(kimi, "kind: kda"));
   EXPECT_TRUE(has(kimi, "step_rank: 32") && has(kimi, "gate_rank: 32"));
+  EXPECT_FALSE(draft("hybrid_stack_spec", "hybrid_attention_ratio: 1.5\n").stops.empty());
+}
+
+// Settings given beside the file stand in place of the file's, also where Primus' names are read.
+TEST(YamlSettings, ReadsPrimusNamesOfWhatIsGiven) {
+  Settings settings = settings_of(
+      "model_type: mamba\nnum_layers: 16\nhidden_size: 128\nnum_attention_heads: 4\n"
+      "linear_num_value_heads: 2\nlinear_value_head_dim: 32\nlinear_num_key_heads: 2\n"
+      "linear_key_head_dim: 16\nhybrid_attention_ratio: 0.25\n"
+      "spec: [primus.models.hybrid_mamba_mla_layer_specs, hybrid_stack_spec]\n");
+  settings.give("num_layers", "8", {});
+  const std::string text = scenario_of(megatron_draft(std::move(settings), ""));
+  EXPECT_NE(text.find("num_layers: 8\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("layer_pattern: \"*-M-M-M-\"\n"), std::string::npos) << text;
 }
 
 // Kimi K3's layers and LFM2's, which have keys of Primus' own.

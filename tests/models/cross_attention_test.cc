@@ -183,13 +183,13 @@ TEST(CrossAttention, EmbedsAgainWhereTheDecoderBegins) {
 
 TEST(CrossAttention, RefusesStagesOfBothPartsAndSeveralADevice) {
   const Transformer model = t5_of_megatron(12, 768, 12, 29184);
-  const auto fault = [&](const std::vector<int>& stages, int devices) {
-    return fault_of(model, listed_layout(model, stages), devices);
+  const auto fault = [&](const std::vector<int>& stages, bool several) {
+    return fault_of(model, listed_layout(model, stages), several);
   };
-  EXPECT_EQ(fault({24}, 1), "");
-  EXPECT_EQ(fault({4, 8, 12}, 3), "");
-  EXPECT_NE(fault({8, 8, 8}, 3).find("num_layers_per_stage"), std::string::npos);
-  EXPECT_EQ(fault({6, 6, 6, 6}, 2),
+  EXPECT_EQ(fault({24}, false), "");
+  EXPECT_EQ(fault({4, 8, 12}, false), "");
+  EXPECT_NE(fault({8, 8, 8}, false).find("num_layers_per_stage"), std::string::npos);
+  EXPECT_EQ(fault({6, 6, 6, 6}, true),
             "gpt encodes and decodes: its pipeline has one stage a device, as Megatron's");
 }
 

@@ -86,6 +86,15 @@ TEST(MemoryLimit, OfBestVeeIsHardlySlowerWhenItIsHigherNorThanHandMadeOrdersWith
   }
 }
 
+// Where W keeps more than p activations, 1F1B's memory is less than one microbatch needs.
+TEST(MemoryLimit, IsAtLeastThatOfOneMicrobatch) {
+  const Placement line = Placement::looped(2, 1);
+  Problem problem = testing::make_problem({2, 1, 8, 1}, line, {1, 1, 1, 0});
+  for (StageCost& stage : problem.stages) stage.weight_stash = 5 * stage.activation;
+  const Evaluation found = run_best("linear", problem);
+  EXPECT_EQ(found.peak_activation(), 5 * problem.device_activation());
+}
+
 // In 1F1B's own memory, too, what is planned for longer messages may be the shorter plan; and a
 // hair more memory leaves room for nothing.
 TEST(MemoryLimit, OfBestVeeMakesNoMakespanLongerInTheMemoryOf1F1BThanWithAHairMore) {

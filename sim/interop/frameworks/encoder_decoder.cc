@@ -53,6 +53,7 @@ void add_stages(long layers, long stages, const char* part, MegatronSizes& sizes
   if (layers % stages != 0) {
     not_understood(draft, "pipeline_model_parallel_split_rank",
                    fmt::format("{} layers of the {} in {} stages", layers, part, stages));
+    return;
   }
   sizes.layers_of_stage.insert(sizes.layers_of_stage.end(), stages, layers / stages);
 }

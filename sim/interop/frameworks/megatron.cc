@@ -503,6 +503,7 @@ bool take_catalogue_model(Settings& settings, MegatronSizes& sizes, Draft& draft
 }  // namespace
 
 Draft megatron_draft(Settings settings, const std::string& cluster) {
+  rename_primus_settings(settings);  // as they are given beside the file
   Draft draft;
   draft.origin = fmt::format("{}, Megatron-LM's settings", settings.file());
   draft.cluster = cluster;

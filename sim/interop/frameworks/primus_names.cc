@@ -51,6 +51,7 @@ bool rename_hybrid_stack(Settings& settings) {
   if (!layers || *layers > kMostLayers) return false;
   const Location where = settings.place("spec");
   const double share = settings.real({"hybrid_attention_ratio"}).value_or(0);
+  if (!(share >= 0 && share <= 1)) return false;
   const bool listed =
       settings.seen("hybrid_override_pattern") || settings.seen("hybrid_layer_pattern");
   (void)settings.find({"model_type", "hybrid_mlp_ratio", "is_hybrid_model"});

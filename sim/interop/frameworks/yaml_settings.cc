@@ -107,7 +107,6 @@ class YamlSettings {
       settings_.add({"megatron_amp_O2", {"false"}, root.where()});
     }
     take_bridge_recipe(root);
-    rename_primus_settings(settings_);
   }
 
  private:
