@@ -1,8 +1,6 @@
 #include "sim/read/hardware.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
 #include <utility>
 
@@ -378,11 +376,13 @@ void add_numbers_of_gpu(const HardwareCatalog& catalog, ClusterChoice& choice) {
   }
 }
 
-template <class Entry, class Name>
-const Entry& named(const std::vector<Entry>& entries, const YamlValue& wanted, const char* kind,
-                   const Name& name) {
+std::string name_of(const GpuEntry& entry) { return entry.gpu.name; }
+std::string name_of(const ClusterEntry& entry) { return entry.hardware.name; }
+
+template <class Entry>
+const Entry& named(const std::vector<Entry>& entries, const YamlValue& wanted, const char* kind) {
   std::vector<std::string> names;
-  for (const Entry& entry : entries) names.push_back(name(entry));
+  for (const Entry& entry : entries) names.push_back(name_of(entry));
   const std::string text = wanted.is_scalar() ? wanted.node().Scalar() : "";
   if (!text.empty() && meant_name(text, names) == text && std::ranges::count(names, text) == 0 &&
       suggested_names(text, names).empty()) {
@@ -392,13 +392,10 @@ const Entry& named(const std::vector<Entry>& entries, const YamlValue& wanted, c
   }
   const std::string found = wanted.choice(names);
   for (const Entry& entry : entries) {
-    if (name(entry) == found) return entry;
+    if (name_of(entry) == found) return entry;
   }
   throw LogicError("a name that is valid was not found");
 }
-
-std::string name_of(const GpuEntry& entry) { return entry.gpu.name; }
-std::string name_of(const ClusterEntry& entry) { return entry.hardware.name; }
 
 // In the place of the entry of its name, or at the end.
 template <class Entry>
@@ -419,22 +416,6 @@ const std::vector<Generation>& generations() {
     return read_generations(YamlSource::from_file(path, {path, 0, 0, ""}));
   }();
   return kGenerations;
-}
-
-// The user's catalogue; empty where there is none.
-std::string own_folder() {
-  const char* named = std::getenv("PIPESIM_CATALOG");
-  if (named != nullptr && *named != '\0') {
-    if (!std::filesystem::is_directory(named)) {
-      throw InputError({}, fmt::format("the catalogue '{}' is no folder", named));
-    }
-    return named;
-  }
-  const char* home = std::getenv("HOME");
-  if (home == nullptr) return "";
-  std::error_code ignored;
-  const std::string usual = std::string(home) + "/.config/pipesim/catalog";
-  return std::filesystem::is_directory(usual, ignored) ? usual : "";
 }
 
 // A GPU in the place of a cluster's: by name, or as its data sheet says.
@@ -504,12 +485,11 @@ void read_own_gpu(YamlMap& map, const HardwareCatalog& catalog, ClusterChoice& c
 }  // namespace
 
 const GpuEntry& HardwareCatalog::gpu(const YamlValue& name) const {
-  return named(gpus, name, "gpus", [](const GpuEntry& entry) { return entry.gpu.name; });
+  return named(gpus, name, "gpus");
 }
 
 const ClusterEntry& HardwareCatalog::cluster(const YamlValue& name) const {
-  return named(clusters, name, "clusters",
-               [](const ClusterEntry& entry) { return entry.hardware.name; });
+  return named(clusters, name, "clusters");
 }
 
 HardwareCatalog read_hardware(const YamlSource& gpus, const YamlSource& clusters,
@@ -526,49 +506,6 @@ HardwareCatalog read_hardware(const YamlSource& gpus, const YamlSource& clusters
     put_entry(known.clusters, ClusterReader(name, value, known).read());
   }
   return known;
-}
-
-HardwareCatalog read_hardware_folder(const std::string& folder, const Location& asked) {
-  const YamlSource gpus = YamlSource::from_file(folder + "/gpus.yaml", asked);
-  return read_hardware(gpus, YamlSource::from_file(folder + "/clusters.yaml", asked));
-}
-
-std::vector<std::string> hardware_files() {
-  std::vector<std::string> files;
-  for (const char* name : {"generations.yaml", "gpus.yaml", "clusters.yaml"}) {
-    files.push_back(data_folder("catalog") + "/" + name);
-  }
-  const std::string own = own_folder();
-  for (const char* name : {"gpus.yaml", "clusters.yaml"}) {
-    const std::string file = own + "/" + name;
-    if (!own.empty() && std::filesystem::exists(file)) files.push_back(file);
-  }
-  return files;
-}
-
-HardwareCatalog read_all_hardware(const Location& asked) {
-  HardwareCatalog shipped = read_hardware_folder(data_folder("catalog"), asked);
-  const std::string own = own_folder();
-  if (own.empty()) return shipped;
-  const auto source = [&](const char* name) {
-    const std::string file = own + "/" + name;
-    return std::filesystem::exists(file) ? YamlSource::from_file(file, asked)
-                                         : YamlSource(file, "{}");
-  };
-  const YamlSource gpus = source("gpus.yaml");
-  return read_hardware(gpus, source("clusters.yaml"), std::move(shipped));
-}
-
-std::vector<GpuEntry> read_gpu_file(const std::string& path, const Location& asked) {
-  const YamlSource file = YamlSource::from_file(path, asked);
-  const YamlSource none("clusters.yaml", "{}");
-  const HardwareCatalog all = read_hardware(file, none, read_all_hardware(asked));
-  std::vector<GpuEntry> read;
-  for (const auto& [name, value] : file.root().entries()) {
-    read.push_back(
-        *std::ranges::find(all.gpus, name, [](const GpuEntry& each) { return each.gpu.name; }));
-  }
-  return read;
 }
 
 ClusterChoice read_cluster(const YamlValue& value) {
